@@ -1,0 +1,1 @@
+"""Commands. Their output goes to standard output, everything else to standard error."""

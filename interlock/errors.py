@@ -1,0 +1,99 @@
+"""Every exception that Interlock raises, in one tree, split by who must act.
+
+* InterlockError
+  + Refused               the caller asked for something Interlock never does: change the call
+    - NotCanonical        a value cannot be frozen without changing it
+    - NotPermitted        a wrapped tool was entered without a permit for exactly this call
+    - WrongJournal        a conversation already writes to another journal
+  + Misconfigured         the operator's files are wrong: nothing was loaded
+    - ManifestError
+    - PolicyError
+    - SettingsError
+  + Unavailable           the outside world did not answer as promised
+    - EngineUnavailable
+    - JournalUnavailable
+  + Conflict              another writer was first: load the state again and decide anew
+  + Tampered              a stored record contradicts itself
+* Bug                     an invariant of ours is broken: nobody may handle it and carry on
+
+A denial is not an exception: it is a :class:`~interlock.model.decisions.Decision`.
+"""
+
+from __future__ import annotations
+
+
+class InterlockError(Exception):
+    """Root of everything that Interlock raises on purpose."""
+
+
+class Refused(InterlockError):
+    """The caller asked for something that Interlock never does."""
+
+
+class NotCanonical(Refused):
+    """A value has no single canonical JSON form; ``path`` names the place, as in ``$.to[0]``."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+class NotPermitted(Refused):
+    """A tool function was entered without a permit for exactly this call.
+
+    ``for_model`` is a text that may be shown to a model: it holds no argument values.
+    """
+
+    def __init__(self, message: str, for_model: str = "") -> None:
+        super().__init__(message)
+        self.for_model = for_model or message
+
+
+class WrongJournal(Refused):
+    """A conversation that already writes to one journal was given to another."""
+
+
+class Misconfigured(InterlockError):
+    """A file or setting of the operator is wrong. Nothing of it was loaded."""
+
+
+class ManifestError(Misconfigured):
+    """The manifest is wrong; the message names the file, the place and what to do."""
+
+
+class PolicyError(Misconfigured):
+    """A bundle of controls is wrong; the message names file, line and what to do."""
+
+
+class SettingsError(Misconfigured):
+    """A setting is unknown or has a value outside its domain."""
+
+
+class Unavailable(InterlockError):
+    """Something outside did not answer as promised. Every decision that needed it is a denial."""
+
+
+class EngineUnavailable(Unavailable):
+    """The policy engine failed, was silent, or answered something that is not an answer."""
+
+
+class JournalUnavailable(Unavailable):
+    """The journal could not be read or written."""
+
+
+class Conflict(InterlockError):
+    """Another writer changed the labels first. Load the state again and decide anew."""
+
+
+class Tampered(InterlockError):
+    """A stored record contradicts itself; ``sequence`` is the first broken place (from 1)."""
+
+    def __init__(self, sequence: int, problem: str) -> None:
+        super().__init__(f"entry {sequence}: {problem}")
+        self.sequence = sequence
+        self.problem = problem
+
+
+class Bug(Exception):
+    """An invariant of Interlock is broken. Outside the tree, so no handler swallows it."""

@@ -1,0 +1,172 @@
+"""Two drivers for one set of steps: they answer effects, and differ by one ``await`` (T14)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from interlock.errors import Bug, EngineUnavailable, InterlockError, JournalUnavailable, Refused
+from interlock.gate.effects import (
+    Append,
+    Effect,
+    Evaluate,
+    Execute,
+    LoadState,
+    Raised,
+    ReadClock,
+    ResolvePaths,
+    Returned,
+)
+from interlock.gate.permits import Permit, executing
+from interlock.model.results import Allowed
+from interlock.ports import Clock, Engine, Files, Journal
+
+T = TypeVar("T")
+Run = Callable[[str, dict[str, Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The ports that effects are answered from. Foreign exceptions are translated here, at the border."""
+
+    engine: Engine
+    journal: Journal
+    clock: Clock
+    files: Files
+
+    def answer(self, effect: Effect) -> Any:
+        """The reply to any effect but :class:`Execute`; an awaitable if the port gave one.
+
+        Raises:
+            InterlockError: the port failed.
+        """
+        try:
+            match effect:
+                case Evaluate(document=document):
+                    return self.engine.evaluate(document)
+                case LoadState(conversation=conversation):
+                    return self.journal.state(conversation)
+                case Append(conversation=conversation, entries=entries, expected=expected):
+                    return self.journal.append(conversation, entries, expected=expected)
+                case ReadClock():
+                    return self.clock.now()
+                case ResolvePaths(paths=paths):
+                    return self.files.resolve(paths)
+                case _:
+                    raise Bug(f"no port answers {type(effect).__name__}")
+        except (InterlockError, Bug):
+            raise
+        except Exception as error:
+            raise _translated(effect, error) from error
+
+
+def _translated(effect: Effect, error: Exception) -> InterlockError:
+    if isinstance(effect, Evaluate):
+        return EngineUnavailable(f"the engine raised {type(error).__name__}")
+    return JournalUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
+
+
+def drive(steps: Generator[Effect, Any, T], world: World, run: Run | None = None) -> T:
+    """Run steps to their end, synchronously.
+
+    Args:
+        run: ``run(name, arguments)`` executes a tool; None when the steps execute nothing.
+    """
+    try:
+        effect = next(steps)
+        while True:
+            try:
+                reply = execute(effect.allowed, run) if isinstance(effect, Execute) else world.answer(effect)
+            except BaseException as error:
+                effect = steps.throw(error)
+            else:
+                effect = steps.send(reply)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+
+
+async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None = None) -> T:
+    """Run steps to their end, awaiting what must be awaited. Same effects, same order."""
+    try:
+        effect = next(steps)
+        while True:
+            try:
+                if isinstance(effect, Execute):
+                    reply = await aexecute(effect.allowed, run)
+                else:
+                    reply = world.answer(effect)
+                    if inspect.isawaitable(reply):
+                        reply = await _translating(effect, reply)
+            except BaseException as error:
+                effect = steps.throw(error)
+            else:
+                effect = steps.send(reply)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+
+
+async def _translating(effect: Effect, reply: Any) -> Any:
+    try:
+        return await reply
+    except (InterlockError, Bug):
+        raise
+    except Exception as error:
+        raise _translated(effect, error) from error
+
+
+def execute(allowed: Allowed, run: Run | None) -> Returned | Raised:
+    """Run one tool under its permit. Its exceptions become values; only :class:`Bug` and interpreter exits pass."""
+    if run is None:
+        raise Bug("a tool was to be executed by steps that execute nothing")
+    try:
+        with executing(Permit(allowed)) as arguments:
+            value = run(allowed.call.tool.name, arguments)
+            if inspect.iscoroutine(value):
+                value.close()
+                raise Refused("the tool is asynchronous: use acall or abatch")
+    except Bug:
+        raise
+    except Exception as error:  # a tool's error is an outcome, never an exception in the agent loop
+        return Raised(error)
+    return Returned(value)
+
+
+async def aexecute(allowed: Allowed, run: Run | None) -> Returned | Raised:
+    """Like :func:`execute`; a synchronous tool runs in a worker thread, so that it can't stop the event loop."""
+    if run is None:
+        raise Bug("a tool was to be executed by steps that execute nothing")
+    try:
+        with executing(Permit(allowed)) as arguments:
+            if _is_async(run):
+                value = await run(allowed.call.tool.name, arguments)
+            else:
+                value = await asyncio.to_thread(run, allowed.call.tool.name, arguments)
+                if inspect.isawaitable(value):
+                    value = await value
+    except Bug:
+        raise
+    except Exception as error:  # see execute
+        return Raised(error)
+    return Returned(value)
+
+
+def _is_async(run: Any) -> bool:
+    """Is this a coroutine function, however it is wrapped? ``spread`` leaves the user's function in ``tool``."""
+    inner = getattr(run, "tool", run)
+    call = getattr(inner, "__call__", None)  # noqa: B004 - the method is wanted, not whether it is there
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(call)
+
+
+def spread(tool: Callable[..., Any]) -> Run:
+    """``run(**arguments)`` as ``run(name, arguments)``."""
+
+    def run(_name: str, arguments: dict[str, Any]) -> Any:
+        return tool(**arguments)
+
+    run.tool = tool  # type: ignore[attr-defined]  # functions take attributes; `_is_async` reads it
+    return run

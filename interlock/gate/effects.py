@@ -1,0 +1,69 @@
+"""What the steps of the gate ask of the outside. Plain values: a test can fail the n-th of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from interlock.model.entries import Entry
+from interlock.model.results import Allowed
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClock:
+    """Answered with an aware datetime in UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadState:
+    """Answered with the :class:`~interlock.model.state.State` of the conversation."""
+
+    conversation: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvePaths:
+    """Answered with a tuple of absolute paths."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluate:
+    """Answered with the engine's raw answer, JSON text."""
+
+    document: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Answered with the state after these entries, which are then durable."""
+
+    conversation: str
+    entries: Sequence[Entry]
+    expected: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Answered with :class:`Returned` or :class:`Raised`. The only effect that runs a tool."""
+
+    allowed: Allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The tool returned this."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The tool raised this. A value, so that a tool can't throw anything into the steps."""
+
+    error: Exception
+
+
+Effect: TypeAlias = ReadClock | LoadState | ResolvePaths | Evaluate | Append | Execute

@@ -1,0 +1,193 @@
+"""The guard: one conversation's side of an Interlock. What developers call in their agent loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, Self
+
+from interlock.errors import Bug, Refused
+from interlock.gate import steps
+from interlock.gate.conversation import Conversation
+from interlock.gate.drivers import Run, World, adrive, drive, spread
+from interlock.gate.steps import Rules
+from interlock.model.calls import Call
+from interlock.model.decisions import Decision
+from interlock.model.digests import content_digest
+from interlock.model.entries import Admitted
+from interlock.model.labels import label
+from interlock.model.results import Outcome, Ticket, ToolResult
+
+_ACTIVE: ContextVar[Guard | None] = ContextVar("interlock_guard", default=None)
+
+Decided = Callable[[Outcome], None]
+
+
+class Guard:
+    """Decides, runs and records the tool calls of one conversation. Safe to share between threads.
+
+    Two primitives, :meth:`propose` and :meth:`observe`; the rest is sugar on them. No method raises because a call was
+    denied or a tool failed: both are outcomes.
+    """
+
+    def __init__(self, conversation: Conversation, world: World, rules: Rules, decided: Decided) -> None:
+        conversation.bind(world.journal)
+        self.conversation = conversation
+        self._world = world
+        self._rules = rules
+        self._decided = decided
+        self._tokens: list[Token[Guard | None]] = []
+
+    # --- primitives -------------------------------------------------------------------------------------------------
+
+    def propose(self, *calls: Call) -> Ticket:
+        """Decide one or more calls of one assistant turn together, journal them and put the allowed ones in flight.
+
+        Returns:
+            A ticket with one outcome per call: refused calls have their result already, allowed ones are pending.
+        """
+        return self._noted(drive(steps.propose(self.conversation.id, calls, self._rules), self._world))
+
+    async def apropose(self, *calls: Call) -> Ticket:
+        """Like :meth:`propose`, for ports that must be awaited."""
+        return self._noted(await adrive(steps.propose(self.conversation.id, calls, self._rules), self._world))
+
+    def observe(self, ticket: Ticket, call_id: str, result: ToolResult | BaseException | str) -> Outcome:
+        """Report what came of an allowed call: joins its labels and returns what the model may see.
+
+        Raises:
+            Refused: the ticket belongs to another conversation, or allowed no call of this id.
+        """
+        allowed = self._pending(ticket, call_id)
+        return drive(steps.observe(self.conversation.id, allowed, _result(result)), self._world)
+
+    async def aobserve(self, ticket: Ticket, call_id: str, result: ToolResult | BaseException | str) -> Outcome:
+        """Like :meth:`observe`, for ports that must be awaited."""
+        allowed = self._pending(ticket, call_id)
+        return await adrive(steps.observe(self.conversation.id, allowed, _result(result)), self._world)
+
+    def preview(self, call: Call, *siblings: Call) -> Decision:
+        """What would be decided now. A dry run: nothing is recorded or put in flight."""
+        decisions = drive(steps.preview(self.conversation.id, (call, *siblings), self._rules), self._world)
+        return decisions[0]
+
+    def admit(self, text: str, *, labels: Iterable[str], source: str) -> str:
+        """Let content enter that no tool brought. Its labels are on record before the text is returned.
+
+        Args:
+            labels: at least one; content without a label has no business here.
+            source: where it came from, for people.
+
+        Raises:
+            Refused: no label, or something that is not a label.
+            JournalUnavailable: not on record, so the text must not be shown to the model.
+        """
+        parsed = tuple(sorted({label(one) for one in labels}))
+        if not parsed:
+            raise Refused("admit needs at least one label, such as untrusted:memory; content never enters unlabelled")
+        now = steps.stamp(self._world.clock.now())
+        self.conversation.record(Admitted(now, source[:256], parsed, content_digest(text), len(text)))
+        return text
+
+    # --- sugar ------------------------------------------------------------------------------------------------------
+
+    def call(
+        self, name: str, arguments: Any = None, *, run: Callable[..., Any], id: str = "", server: str = ""
+    ) -> Outcome:
+        """Propose one call, run it if it is allowed as ``run(**arguments)``, and observe the result."""
+        (outcome,) = self.batch([Call(name, {} if arguments is None else arguments, id, server)], run=spread(run))
+        return outcome
+
+    async def acall(
+        self, name: str, arguments: Any = None, *, run: Callable[..., Any], id: str = "", server: str = ""
+    ) -> Outcome:
+        """Like :meth:`call`. A synchronous ``run`` is executed in a worker thread."""
+        one = Call(name, {} if arguments is None else arguments, id, server)
+        (outcome,) = await self.abatch([one], run=spread(run))
+        return outcome
+
+    def batch(self, calls: Sequence[Call], *, run: Run, workers: int = 1) -> list[Outcome]:
+        """Decide the parallel calls of one turn together, then run the allowed ones as ``run(name, arguments)``.
+
+        Args:
+            workers: how many may run at once; with 1 they run in order. The decisions do not depend on it (T15).
+
+        Returns:
+            One outcome per call, in the order of ``calls``.
+        """
+        ticket = self.propose(*calls)
+        if workers <= 1 or len(ticket.allowed) < 2:
+            return [self._run(ticket, call_id, run) for call_id in ticket.outcomes]
+        with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="interlock-tool") as pool:
+            futures = [
+                pool.submit(contextvars.copy_context().run, self._run, ticket, call_id, run)
+                for call_id in ticket.outcomes
+            ]
+            return [future.result() for future in futures]
+
+    async def abatch(self, calls: Sequence[Call], *, run: Run, workers: int = 1) -> list[Outcome]:
+        """Like :meth:`batch`, in the running event loop; ``run`` may be a coroutine function."""
+        ticket = await self.apropose(*calls)
+        if workers <= 1 or len(ticket.allowed) < 2:
+            return [await self._arun(ticket, call_id, run) for call_id in ticket.outcomes]
+        room = asyncio.Semaphore(workers)
+
+        async def one(call_id: str) -> Outcome:
+            async with room:
+                return await self._arun(ticket, call_id, run)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(call_id)) for call_id in ticket.outcomes]
+        return [task.result() for task in tasks]
+
+    def _run(self, ticket: Ticket, call_id: str, run: Run) -> Outcome:
+        allowed = ticket.allowed.get(call_id)
+        if allowed is None:
+            return ticket.outcomes[call_id]
+        return drive(steps.run_allowed(self.conversation.id, allowed), self._world, run)
+
+    async def _arun(self, ticket: Ticket, call_id: str, run: Run) -> Outcome:
+        allowed = ticket.allowed.get(call_id)
+        if allowed is None:
+            return ticket.outcomes[call_id]
+        return await adrive(steps.run_allowed(self.conversation.id, allowed), self._world, run)
+
+    def _noted(self, ticket: Ticket) -> Ticket:
+        for outcome in ticket.outcomes.values():
+            self._decided(outcome)
+        return ticket
+
+    def _pending(self, ticket: Ticket, call_id: str) -> Any:
+        if ticket.conversation != self.conversation.id:
+            raise Refused("this ticket belongs to another conversation")
+        allowed = ticket.allowed.get(call_id)
+        if allowed is None:
+            raise Refused(f"the ticket allowed no call {call_id!r}; only allowed calls have a result to observe")
+        return allowed
+
+    # --- decorated tools --------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Inside ``with guard:`` functions wrapped by ``@tool`` may be called; each call goes through this guard."""
+        self._tokens.append(_ACTIVE.set(self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._tokens:
+            raise Bug("a guard was left more often than entered")
+        _ACTIVE.reset(self._tokens.pop())
+
+
+def active() -> Guard | None:
+    """The guard of the innermost ``with guard:`` around this code, or None."""
+    return _ACTIVE.get()
+
+
+def _result(result: ToolResult | BaseException | str) -> ToolResult | BaseException:
+    return ToolResult(result) if isinstance(result, str) else result

@@ -1,0 +1,403 @@
+"""The path of one call, written once (T4, T8, T14, T15, T18).
+
+Generators that yield effects and are told what came of them; no input, no output, no clock, no lock. Both drivers run
+these very steps, so sync and async can't drift apart.
+
+``propose``: freeze → look at the arguments → load the state → build the document → evaluate → **journal the decision
+and put the labels in flight** → ticket. ``observe``: journal the outcome, which joins the labels → what the model may
+see. ``carry_out`` is both with the execution in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TypeAlias
+
+from interlock.errors import Bug, Conflict, EngineUnavailable, InterlockError, Refused, Unavailable
+from interlock.gate.effects import (
+    Append,
+    Effect,
+    Evaluate,
+    Execute,
+    LoadState,
+    Raised,
+    ReadClock,
+    ResolvePaths,
+    Returned,
+)
+from interlock.model.answers import ControlText, judged, parse_answers
+from interlock.model.calls import Call, FrozenCall, call_digest, freeze, is_call_id
+from interlock.model.canonical import pack
+from interlock.model.decisions import (
+    ENGINE_ERROR,
+    INVALID_CALL,
+    JOURNAL_ERROR,
+    Cause,
+    Decision,
+    Reason,
+    Verdict,
+    failure,
+)
+from interlock.model.digests import NO_DIGEST, Digest, content_digest, digest
+from interlock.model.document import Asked, Setting, asked, build, check_document
+from interlock.model.entries import Decided, Failed, Observed
+from interlock.model.labels import Label, label
+from interlock.model.manifest import Manifest
+from interlock.model.results import (
+    Allowed,
+    Outcome,
+    Ticket,
+    ToolResult,
+    failure_text,
+    refusal,
+    text_for_model,
+    tool_name,
+)
+from interlock.model.state import State
+from interlock.model.tools import ToolId
+
+Steps: TypeAlias = Generator[Effect, Any, Any]
+
+# A lost race is decided anew. Losing this often means that somebody writes without pause: then refusing is right.
+MAX_RACES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the steps know without asking: fixed for the life of an Interlock.
+
+    Attributes:
+        operator: digests of the operator's address book.
+        protected: absolute paths of Interlock's own files.
+    """
+
+    manifest: Manifest
+    controls: Mapping[str, ControlText]
+    revision: str
+    engine: str
+    operator: frozenset[Digest]
+    protected: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    """One call of a round: either ``asked`` or the ``problem`` for which it can't be."""
+
+    raw: Call
+    call_id: str
+    asked: Asked | None
+    problem: Reason | None
+
+    @property
+    def tool(self) -> ToolId | None:
+        return self.asked.call.tool if self.asked is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    decision: Decision
+    document: Digest
+
+
+def stamp(now: datetime) -> str:
+    """UTC in a fixed width, so that the order of texts is the order of times."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def propose(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, Ticket]:
+    """Decide one round of calls together and journal the decisions.
+
+    Every call of the round is in the ticket exactly once, refused or pending. Raises nothing but :class:`Bug` and
+    interpreter exits: whatever fails, nothing has been executed yet, so a refusal is always safe.
+    """
+    proposals = _prepared(calls, rules.manifest)
+    try:
+        decided = yield from _decide(conversation, proposals, rules, record=True)
+    except Bug:
+        raise
+    except Exception as error:  # fail closed: any failure before the record is a refusal of the whole round
+        decided = _refused_round(proposals, rules, error)
+    outcomes: dict[str, Outcome] = {}
+    allowed: dict[str, Allowed] = {}
+    for number, proposal, decision in decided:
+        call_id, tool = proposal.call_id, tool_name(proposal.tool, proposal.raw.name)
+        if decision.verdict is Verdict.ALLOW and proposal.asked is not None:
+            allowed[call_id] = Allowed(number, proposal.asked.call, proposal.asked.spec, decision)
+            outcomes[call_id] = Outcome(tool, call_id, decision, number, pending=True, is_error=False)
+        else:
+            outcomes[call_id] = Outcome(tool, call_id, decision, number, for_model=refusal(decision))
+    return Ticket(conversation, outcomes, allowed)
+
+
+def preview(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, list[Decision]]:
+    """The decisions that :func:`propose` would make. Nothing is recorded and nothing is in flight (T8)."""
+    proposals = _prepared(calls, rules.manifest)
+    try:
+        decided = yield from _decide(conversation, proposals, rules, record=False)
+    except Bug:
+        raise
+    except Exception as error:  # the same answer that propose gives
+        decided = _refused_round(proposals, rules, error)
+    return [decision for _, _, decision in decided]
+
+
+def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseException) -> Generator[Effect, Any, Outcome]:
+    """Journal what came of an allowed call, which joins its labels, and say what the model may see.
+
+    If the outcome can't be journalled the result is withheld; the labels then stay in flight, so nothing is forgotten.
+    """
+    outcome = Outcome(str(allowed.call.tool), allowed.call.id, allowed.decision, allowed.number, executed=True)
+    try:
+        now: datetime = yield ReadClock()
+        yield Append(conversation, (_landed(allowed, result, stamp(now)),), None)
+    except Bug:
+        raise
+    except Exception as error:  # not on record: the content must not reach the model
+        return _withheld(outcome, result, error)
+    if isinstance(result, BaseException):
+        return replace(outcome, error=result, for_model=failure_text(result))
+    return replace(outcome, result=result.content, for_model=text_for_model(result.content), is_error=result.is_error)
+
+
+def carry_out(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, list[Outcome]]:
+    """Propose a round, run what is allowed in order, observe each; one outcome per call, in order (T17)."""
+    ticket = yield from propose(conversation, calls, rules)
+    outcomes: list[Outcome] = []
+    for call_id, outcome in ticket.outcomes.items():
+        allowed = ticket.allowed.get(call_id)
+        outcomes.append(outcome if allowed is None else (yield from run_allowed(conversation, allowed)))
+    return outcomes
+
+
+def run_allowed(conversation: str, allowed: Allowed) -> Generator[Effect, Any, Outcome]:
+    """Execute one allowed call and observe it."""
+    try:
+        reply: Returned | Raised = yield Execute(allowed)
+    except BaseException as error:
+        # Cancelled, or an interpreter exit: the call is in doubt. Its labels join now, and nothing retries it.
+        yield from _in_doubt(conversation, allowed, error)
+        raise
+    if isinstance(reply, Raised):
+        return (yield from observe(conversation, allowed, reply.error))
+    value = reply.value
+    return (yield from observe(conversation, allowed, value if isinstance(value, ToolResult) else ToolResult(value)))
+
+
+def _in_doubt(conversation: str, allowed: Allowed, error: BaseException) -> Steps:
+    try:
+        now: datetime = yield ReadClock()
+        entry = Failed(stamp(now), allowed.number, external=True, error=type(error).__name__, doubt=True)
+        yield Append(conversation, (entry,), None)
+    except InterlockError:
+        pass  # still in flight, so still in the exposure: the record is poorer, the decisions are not
+
+
+# --- deciding -------------------------------------------------------------------------------------------------------
+
+
+def _prepared(calls: Sequence[Call], manifest: Manifest) -> list[_Proposal]:
+    """Freeze every call, and give each an id of its own. Malformed calls are refused here, whatever else they say."""
+    proposals: list[_Proposal] = []
+    taken: set[str] = set()
+    for place, raw in enumerate(calls, 1):
+        found: Asked | None = None
+        problem: Reason | None = None
+        call_id = raw.id if is_call_id(raw.id) else ""
+        try:
+            frozen, spec = freeze(raw, manifest)
+            found = asked(frozen, spec)
+        except Refused as error:
+            text = f"The call was malformed and was not made: {error}."
+            problem = failure(INVALID_CALL, str(error), for_model=text)
+        if call_id and call_id in taken:
+            found, problem = None, failure(INVALID_CALL, "two calls of one turn carry the same id")
+        call_id = _free_id(call_id, place, taken)
+        if found is not None and found.call.id != call_id:
+            found = replace(found, call=replace(found.call, id=call_id))
+        proposals.append(_Proposal(raw, call_id, found, problem))
+    return proposals
+
+
+def _free_id(wanted: str, place: int, taken: set[str]) -> str:
+    chosen, suffix = wanted or f"call_{place}", 2
+    while chosen in taken:
+        chosen, suffix = f"{wanted or 'call'}#{suffix}", suffix + 1
+    taken.add(chosen)
+    return chosen
+
+
+_Decided: TypeAlias = list[tuple[int, _Proposal, Decision]]
+
+
+def _decide(
+    conversation: str, proposals: Sequence[_Proposal], rules: Rules, *, record: bool
+) -> Generator[Effect, Any, _Decided]:
+    now: datetime = yield ReadClock()
+    valid = [proposal.asked for proposal in proposals if proposal.asked is not None]
+    valid = yield from _located(valid)
+    for _ in range(MAX_RACES):
+        state: State = yield LoadState(conversation)
+        setting = _setting(state, rules)
+        judgements: list[_Judged] = []
+        for place, one in enumerate(valid):
+            siblings = valid[:place] + valid[place + 1 :]
+            judgements.append((yield from _judge(one, siblings, setting, state, now, rules)))
+        decided = _numbered(proposals, judgements, state.calls)
+        if not record:
+            return decided
+        entries = [
+            _entry(number, proposal, decision, state.version, stamp(now)) for number, proposal, decision in decided
+        ]
+        try:
+            # INVARIANT: the decision is on record before anything can happen because of it (T8).
+            yield Append(conversation, entries, state.version)
+        except Conflict:
+            continue  # the labels changed while we thought: decide anew under the new ones
+        return decided
+    raise Unavailable(f"the labels changed {MAX_RACES} times while this call was decided; try again later")
+
+
+def _located(valid: list[Asked]) -> Generator[Effect, Any, list[Asked]]:
+    """Add to each call the paths that its own ones resolve to, so that a link can't hide a protected file."""
+    located = []
+    for one in valid:
+        if one.paths:
+            resolved: tuple[str, ...] = yield ResolvePaths(one.paths)
+            one = replace(one, paths=tuple(sorted({*one.paths, *resolved})))
+        located.append(one)
+    return located
+
+
+def _setting(state: State, rules: Rules) -> Setting:
+    return Setting(
+        conversation=state.conversation,
+        namespace=state.namespace,
+        parent=state.parent,
+        exposure=tuple(state.exposure),
+        typed=state.typed,
+        operator=rules.operator,
+        voices=state.voices,
+        deafening=state.deafening,
+        protected=rules.protected,
+    )
+
+
+def _judge(
+    one: Asked, siblings: Sequence[Asked], setting: Setting, state: State, now: datetime, rules: Rules
+) -> Generator[Effect, Any, _Judged]:
+    document_digest = NO_DIGEST
+    try:
+        document = build(one, siblings, setting, now)
+        check_document(document)  # before any engine sees it (T6)
+        asked_bytes = pack(document)
+        document_digest = digest("document", asked_bytes)
+        raw = yield Evaluate(asked_bytes)
+        verdict, reasons = judged(parse_answers(raw, rules.controls), rules.controls)
+    except Bug:
+        raise
+    except Exception as error:  # an engine's silence, error or nonsense is a denial (T4)
+        problem = str(error) if isinstance(error, InterlockError) else type(error).__name__
+        verdict, reasons = Verdict.DENY, (failure(ENGINE_ERROR, problem),)
+    causes: tuple[Cause, ...] = ()
+    if verdict is not Verdict.ALLOW:
+        causes = _causes(one, siblings, state)
+    decision = Decision(
+        verdict=verdict,
+        reasons=reasons,
+        causes=causes,
+        revision=rules.revision,
+        manifest=rules.manifest.digest,
+        document=document_digest,
+        engine=rules.engine,
+    )
+    return _Judged(decision, document_digest)
+
+
+def _causes(one: Asked, siblings: Sequence[Asked], state: State) -> tuple[Cause, ...]:
+    exposure = state.exposure
+    known = [Cause(held, exposure.source(held)) for held in exposure]
+    coming = {held for call in (one, *siblings) for held in call.labels} - exposure.labels
+    return tuple(sorted((*known, *(Cause(held, None) for held in coming)), key=lambda cause: cause.label))
+
+
+def _numbered(proposals: Sequence[_Proposal], judgements: Sequence[_Judged], calls: int) -> _Decided:
+    decided: _Decided = []
+    waiting = iter(judgements)
+    for number, proposal in enumerate(proposals, calls + 1):
+        if proposal.problem is not None:
+            decision = Decision(Verdict.DENY, (proposal.problem,))
+        else:
+            decision = next(waiting).decision
+        decided.append((number, proposal, decision))
+    return decided
+
+
+def _entry(number: int, proposal: _Proposal, decision: Decision, version: int, at: str) -> Decided:
+    one = proposal.asked
+    verdict: Literal["allow", "ask", "deny"] = decision.verdict.value
+    if one is None:
+        # Malformed: neither its name nor its arguments can be trusted to be what they look like.
+        return Decided(
+            at, number, proposal.call_id, "", "(malformed)", content_digest(""), verdict, decision.codes, version
+        )
+    runs = decision.verdict is Verdict.ALLOW
+    nothing: tuple[Label, ...] = ()
+    return Decided(
+        at=at,
+        number=number,
+        call_id=proposal.call_id,
+        server=one.call.tool.server,
+        tool=one.call.tool.name,
+        call=one.call.digest,
+        verdict=verdict,
+        codes=decision.codes,
+        version=version,
+        private=one.spec.private if runs else nothing,
+        untrusted=one.spec.untrusted if runs else nothing,
+        opens=one.spec.opens if runs else nothing,
+        voices=tuple(sorted({found.voice for found in one.destinations if found.voice})) if runs else (),
+        document=decision.document,
+        revision=decision.revision,
+        manifest=decision.manifest,
+        engine=decision.engine,
+    )
+
+
+def _refused_round(proposals: Sequence[_Proposal], rules: Rules, error: Exception) -> _Decided:
+    """Nothing was recorded, so nothing may run: every call of the round is refused, with number 0."""
+    code = ENGINE_ERROR if isinstance(error, EngineUnavailable) else JOURNAL_ERROR
+    problem = str(error) if isinstance(error, InterlockError) else type(error).__name__
+    decided: _Decided = []
+    for proposal in proposals:
+        reason = proposal.problem or failure(code, problem)
+        decision = Decision(Verdict.DENY, (reason,), revision=rules.revision, manifest=rules.manifest.digest)
+        decided.append((0, proposal, decision))
+    return decided
+
+
+# --- observing ------------------------------------------------------------------------------------------------------
+
+
+def _landed(allowed: Allowed, result: ToolResult | BaseException, at: str) -> Observed | Failed:
+    if isinstance(result, BaseException):
+        # An exception may carry remote text, and a time-out says nothing about what was sent: it was external.
+        return Failed(at, allowed.number, external=True, error=type(result).__name__)
+    text = text_for_model(result.content)
+    extra = tuple(label(one) for one in result.labels)
+    return Observed(at, allowed.number, result.external is not False, content_digest(text), len(text), extra)
+
+
+def _withheld(outcome: Outcome, result: ToolResult | BaseException, error: Exception) -> Outcome:
+    problem = str(error) if isinstance(error, InterlockError) else type(error).__name__
+    reason = failure(JOURNAL_ERROR, f"the outcome could not be journalled: {problem}")
+    decision = replace(outcome.decision, reasons=(*outcome.decision.reasons, reason))
+    text = "The call was made, but its result could not be recorded and is withheld. Do not repeat the call."
+    failed = result if isinstance(result, BaseException) else error
+    return replace(outcome, decision=decision, error=failed, for_model=text)
+
+
+def same(frozen: FrozenCall) -> bool:
+    """Do the arguments still have the digest that was decided? Checked by the driver right before execution (T8)."""
+    return call_digest(frozen.tool, frozen.arguments) == frozen.digest

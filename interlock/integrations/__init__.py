@@ -1,0 +1,1 @@
+"""One file per host; each translates and decides nothing."""

@@ -1,0 +1,141 @@
+"""Verdicts and decisions, and how they are combined (T3, T4).
+
+The strictest answer wins, in any order. If nothing spoke, the call is denied: there is no neutral element that
+allows, so an empty set of controls can't open a gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from interlock.model.digests import NO_DIGEST, Digest
+from interlock.model.labels import Label, Source
+
+
+class Verdict(StrEnum):
+    """allow < ask < deny."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+    @property
+    def strictness(self) -> int:
+        return _STRICTNESS[self]
+
+    def stricter(self, other: Verdict) -> Verdict:
+        """The stricter of both."""
+        return self if self.strictness >= other.strictness else other
+
+
+_STRICTNESS: Final = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
+
+# Codes of refusals that no control made. Operators can tell "denied by rule" from "denied by failure".
+ALLOWED: Final = "allowed"
+ENGINE_ERROR: Final = "engine_error"
+JOURNAL_ERROR: Final = "journal_error"
+INVALID_CALL: Final = "invalid_call"
+GATE_CODES: Final = frozenset({ALLOWED, ENGINE_ERROR, JOURNAL_ERROR, INVALID_CALL})
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a verdict is not allow.
+
+    Attributes:
+        code: of the control that objected, or one of :data:`GATE_CODES`.
+        verdict: what this reason alone would give.
+        for_model: what the model may be told; holds no argument values, no secrets, no way around.
+        for_person: what a person is told; may name tools and labels.
+        remedies: names of routes that would lift the objection.
+    """
+
+    code: str
+    verdict: Verdict
+    for_model: str
+    for_person: str
+    remedies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A label that took part in a refusal and where it came from.
+
+    ``source`` is None for a label that this call itself, or a call beside it in the same batch, would bring.
+    """
+
+    label: Label
+    source: Source | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The strictest answer, with everything that is needed to explain it later.
+
+    Attributes:
+        verdict: allow, ask or deny.
+        reasons: every objection, strictest first, then by code; empty when allowed.
+        causes: the labels that took part, by label; empty when allowed.
+        revision: digest of the controls and settings that answered.
+        manifest: digest of the manifest.
+        document: digest of the document that was asked; empty when none was.
+        engine: name of the engine; empty when none was asked.
+        enforced: False only in shadow mode.
+    """
+
+    verdict: Verdict
+    reasons: tuple[Reason, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    revision: str = ""
+    manifest: str = ""
+    document: Digest = NO_DIGEST
+    engine: str = ""
+    enforced: bool = True
+
+    @property
+    def code(self) -> str:
+        """Code of the strictest reason; ``allowed`` when nothing objected."""
+        return self.reasons[0].code if self.reasons else ALLOWED
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        return tuple(reason.code for reason in self.reasons)
+
+    @property
+    def approvable(self) -> bool:
+        """Could a person's approval change the outcome? Never for a denial."""
+        return self.verdict is Verdict.ASK
+
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        return tuple(sorted({one for reason in self.reasons for one in reason.remedies}))
+
+
+def combined(reasons: Iterable[Reason], answered: int) -> tuple[Verdict, tuple[Reason, ...]]:
+    """The strictest verdict of all that spoke, with the objections in an order that input order can't change.
+
+    Args:
+        reasons: one per control that objected.
+        answered: how many controls answered at all. With none, the call is denied.
+    """
+    objections = tuple(sorted(reasons, key=lambda reason: (-reason.verdict.strictness, reason.code)))
+    if not answered:
+        nobody = failure(ENGINE_ERROR, "no control is loaded, so nothing can allow this call")
+        return Verdict.DENY, (nobody, *objections)
+    return (objections[0].verdict if objections else Verdict.ALLOW), objections
+
+
+_MODEL_TEXTS: Final = {
+    ENGINE_ERROR: "The security policy could not be evaluated, so the call was not made. Trying again will not help"
+    " until the operator has repaired it.",
+    JOURNAL_ERROR: "The security journal could not be written, so the call was not made.",
+    INVALID_CALL: "The call was malformed and was not made.",
+}
+
+
+def failure(code: str, problem: str, *, for_model: str = "") -> Reason:
+    """A denial by failure. ``problem`` is for people; the model learns only the kind of failure."""
+    return Reason(code, Verdict.DENY, for_model or _MODEL_TEXTS[code], problem)

@@ -1,0 +1,162 @@
+"""Destinations: the receivers and targets that a call's arguments name.
+
+Each kind has a normal form, and matching is on whole normal forms, never on substrings: for URLs, a prefix test
+for ``https://api.corp.example`` also accepts ``https://api.corp.example@evil.test/``. What can't be parsed, or what
+two parsers read differently, is of kind *unknown*; unknown is never grounded.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import ada_url
+from email_validator import EmailNotValidError, validate_email
+
+from interlock.model.canonical import pack
+from interlock.model.tools import Egress, Kind, ToolSpec
+
+MAX_DESTINATIONS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """One receiver or target.
+
+    Attributes:
+        argument: name of the argument that holds it; empty for a sending call that names none.
+        kind: kind that was declared, or UNKNOWN when the value could not be parsed.
+        value: normal form, or for UNKNOWN what stood there.
+        voice: the party that could answer from there (a URL's host, a mail address's domain); empty if none.
+    """
+
+    argument: str
+    kind: Kind
+    value: str
+    voice: str = ""
+
+
+def find(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[Destination, ...]:
+    """All destinations that the manifest can see in these arguments, in order of argument names.
+
+    A sending call without any gets one of kind UNKNOWN: it leaves for somewhere, and nobody knows where.
+    """
+    found: list[Destination] = []
+    for argument, kind in spec.destinations:
+        for value in _values(arguments.get(argument)):
+            found.append(parse(argument, kind, value))
+            if len(found) > MAX_DESTINATIONS:
+                # Too many to show anybody; one unknown makes the whole call ungrounded.
+                return (*found[:MAX_DESTINATIONS], Destination(argument, Kind.UNKNOWN, "too many"))
+    if not found and spec.egress is not Egress.NONE:
+        found.append(Destination("", Kind.UNKNOWN, ""))
+    return tuple(found)
+
+
+def unclassified(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Arguments of a sending tool that hold text and that the manifest calls neither destination nor content."""
+    if spec.egress is Egress.NONE:
+        return ()
+    named = {argument for argument, _ in spec.destinations} | set(spec.content)
+    return tuple(sorted(name for name, value in arguments.items() if name not in named and _holds_text(value)))
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """Single values of a destination argument: absent, null, empty text and empty lists name nobody."""
+    if value is None or value == "" or value == []:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from [""] if item in (None, "", []) else [item]
+    else:
+        yield value
+
+
+def _holds_text(value: Any) -> bool:
+    if isinstance(value, str):
+        return value != ""
+    if isinstance(value, list):
+        return any(_holds_text(item) for item in value)
+    return isinstance(value, dict) and bool(value)
+
+
+def parse(argument: str, kind: Kind, value: Any) -> Destination:
+    """One destination in its normal form; UNKNOWN when it is not text or can't be parsed as its kind."""
+    if isinstance(value, str):
+        normal = normalised(kind, value)
+        if normal is not None:
+            return Destination(argument, kind, normal, _voice(kind, normal))
+        return Destination(argument, Kind.UNKNOWN, value)
+    return Destination(argument, Kind.UNKNOWN, pack(value).decode())
+
+
+def normalised(kind: Kind, text: str) -> str | None:
+    """Normal form of a destination, or None when it can't be parsed as this kind."""
+    if not text or len(text) > 8192 or not text.isprintable():
+        return None
+    match kind:
+        case Kind.URL:
+            return _url(text)
+        case Kind.EMAIL:
+            return _email(text)
+        case Kind.PATH:
+            return _path(text)
+        case Kind.UNKNOWN:
+            return None
+        case _:
+            # Opaque kinds have no second spelling that we could vouch for.
+            return text if text == text.strip() else None
+
+
+# Letters, digits, dot, hyphen, then an optional port: no user, escape, bracket, space or foreign letter.
+_AUTHORITY: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?\.?(?::[0-9]{1,5})?")
+
+
+def _url(text: str) -> str | None:
+    """WHATWG's view (ada) and the standard library's must agree; odd authorities and numeric hosts are refused."""
+    if "\\" in text or " " in text:
+        return None
+    try:
+        plain = urlsplit(text)
+        host = plain.hostname
+        url = ada_url.URL(text)
+    except ValueError:
+        return None
+    if not _AUTHORITY.fullmatch(plain.netloc) or host is None or url.protocol not in ("http:", "https:"):
+        return None
+    if url.host_type != ada_url.HostType.DEFAULT or url.hostname.rstrip(".") != host.rstrip("."):
+        return None
+    if url.protocol != f"{plain.scheme}:" or url.username or url.password:
+        return None
+    if url.hostname.endswith("."):
+        url.hostname = url.hostname.rstrip(".")
+    href: str = url.href
+    return href
+
+
+def _email(text: str) -> str | None:
+    try:
+        parsed = validate_email(text, check_deliverability=False, allow_smtputf8=False, globally_deliverable=False)
+    except EmailNotValidError:
+        return None
+    # Receiving systems may fold the local part's case; we never do: a different spelling is another value.
+    return f"{parsed.local_part}@{parsed.ascii_domain.lower()}" if parsed.ascii_domain else None
+
+
+def _path(text: str) -> str | None:
+    if "\\" in text:
+        return None
+    normal = posixpath.normpath(text)
+    return normal[1:] if normal.startswith("//") else normal
+
+
+def _voice(kind: Kind, normal: str) -> str:
+    if kind is Kind.URL:
+        return urlsplit(normal).hostname or ""
+    if kind is Kind.EMAIL:
+        return normal.rpartition("@")[2]
+    return ""

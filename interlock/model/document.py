@@ -1,0 +1,268 @@
+"""The document: what a policy engine is asked (the Rego ``input``), version 1.
+
+Every key is always there. The document is checked against its schema before any engine sees it (T6), and the schema
+is generated from the types below, so what is published is what is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, Final, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from interlock.errors import EngineUnavailable
+from interlock.model.calls import FrozenCall
+from interlock.model.control_plane import Control, candidates, touched
+from interlock.model.destinations import Destination, find, unclassified
+from interlock.model.digests import Digest
+from interlock.model.labels import Label, Leg, categories
+from interlock.model.origins import GROUNDING, Origin, origin_of
+from interlock.model.tools import Effect, Kind, ToolSpec
+
+_STRICT: Final = ConfigDict(extra="forbid", strict=True)
+
+
+@with_config(_STRICT)
+class Legs(TypedDict):
+    """Sorted categories of each leg."""
+
+    untrusted: list[str]
+    private: list[str]
+    egress: list[str]
+
+
+@with_config(_STRICT)
+class Forecast(TypedDict):
+    """Exposure joined with the private and egress labels of this call and of its siblings.
+
+    ``credentials`` is true when ``private`` holds credentials or the unknown: a plain fact, so that a proof can test it
+    with an equality (the absence of a word in a list can't be proved without a negation).
+    """
+
+    untrusted: list[str]
+    private: list[str]
+    egress: list[str]
+    credentials: bool
+
+
+@with_config(_STRICT)
+class ConversationPart(TypedDict):
+    id: str
+    namespace: str
+    parent: str
+
+
+@with_config(_STRICT)
+class ToolPart(TypedDict):
+    """The tool as declared; ``effect`` is raised to ``control`` when the arguments name a protected file."""
+
+    server: str
+    name: str
+    known: bool
+    digest: str
+    returns: list[str]
+    reads: list[str]
+    opens: list[str]
+    egress: Literal["none", "blind", "chosen"]
+    effect: Literal["none", "write", "destroy", "control"]
+
+
+@with_config(_STRICT)
+class DestinationPart(TypedDict):
+    """One receiver or target. ``talks_back``: it is itself a source of untrusted content in this conversation."""
+
+    argument: str
+    kind: Literal["url", "email", "path", "domain", "account", "phone", "channel", "user", "id", "unknown"]
+    value: str
+    origin: Literal["user", "operator", "trusted", "metadata", "mixed", "untrusted", "unseen"]
+    talks_back: bool
+
+
+@with_config(_STRICT)
+class CallPart(TypedDict):
+    """This call. ``labels`` is what it would add by itself; ``control`` says whose rules it would change."""
+
+    digest: str
+    arguments: dict[str, Any]
+    siblings: int
+    destinations: list[DestinationPart]
+    grounded: bool
+    unclassified: list[str]
+    labels: Legs
+    control: Literal["none", "agent", "interlock"]
+
+
+@with_config(_STRICT)
+class Document(TypedDict):
+    """What a control sees as ``input``."""
+
+    schema: Literal[1]
+    now: str
+    conversation: ConversationPart
+    exposure: Legs
+    forecast: Forecast
+    tool: ToolPart
+    call: CallPart
+    mode: Literal["enforce", "shadow"]
+
+
+@cache
+def _adapter() -> TypeAdapter[Document]:
+    return TypeAdapter(Document)
+
+
+def check_document(document: object) -> None:
+    """Refuse a document that does not fit its schema.
+
+    Raises:
+        EngineUnavailable: with the places that do not fit. The engine is not asked.
+    """
+    try:
+        _adapter().validate_python(document)
+    except ValidationError as error:
+        places = sorted(
+            {".".join(map(str, one["loc"])) for one in error.errors(include_input=False, include_url=False)}
+        )
+        raise EngineUnavailable(f"the document does not fit its schema at: {', '.join(places[:8])}") from None
+
+
+def document_schema() -> dict[str, Any]:
+    """The JSON schema of the document, as published."""
+    return _adapter().json_schema()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call of a batch with everything about it that does not depend on the conversation's labels.
+
+    ``paths`` are the texts that may name protected files, as written and as resolved.
+    """
+
+    call: FrozenCall
+    spec: ToolSpec
+    arguments: dict[str, Any]
+    destinations: tuple[Destination, ...]
+    unclassified: tuple[str, ...]
+    paths: tuple[str, ...]
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Private and egress labels: what executing this call adds whatever it returns."""
+        return (*self.spec.private, *self.spec.opens)
+
+
+def asked(call: FrozenCall, spec: ToolSpec) -> Asked:
+    """Find what the arguments name."""
+    arguments = call.thawed()
+    return Asked(
+        call, spec, arguments, find(spec, arguments), unclassified(spec, arguments), candidates(spec, arguments)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a document says about the conversation at the moment of asking.
+
+    Attributes:
+        exposure: taint joined with everything in flight.
+        typed: digests of values that the person typed.
+        operator: digests of the operator's address book.
+        voices: hosts and mail domains that untrusted content came from in this conversation.
+        deafening: True when there were too many voices to remember; then every destination talks back.
+        protected: absolute paths of Interlock's own files.
+    """
+
+    conversation: str
+    namespace: str
+    parent: str
+    exposure: tuple[Label, ...]
+    typed: frozenset[Digest]
+    operator: frozenset[Digest]
+    voices: frozenset[str]
+    deafening: bool
+    protected: tuple[str, ...]
+
+
+def legs(labels: Iterable[Label]) -> Legs:
+    every = tuple(labels)
+    return {
+        "untrusted": categories(every, Leg.UNTRUSTED),
+        "private": categories(every, Leg.PRIVATE),
+        "egress": categories(every, Leg.EGRESS),
+    }
+
+
+def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime) -> Document:
+    """The document of one call. ``siblings`` are the other calls of the batch, in any order (T15)."""
+    spec = one.spec
+    exposure = legs(setting.exposure)
+    coming = set(one.labels)
+    for sibling in siblings:
+        coming.update(sibling.labels)
+    ahead = legs((*setting.exposure, *coming))
+    destinations: list[DestinationPart] = []
+    grounded = bool(one.destinations) and not one.unclassified
+    for destination in one.destinations:
+        origin = origin_of(destination, setting.typed, setting.operator)
+        grounded = grounded and origin in GROUNDING
+        destinations.append(_destination(destination, origin, setting))
+    control = Control.AGENT if spec.effect is Effect.CONTROL else Control.NONE
+    if one.paths:
+        found = touched(one.paths, setting.protected)
+        control = found if found is not Control.NONE else control
+    effect = Effect.CONTROL if control is not Control.NONE else spec.effect
+    return {
+        "schema": 1,
+        "now": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "conversation": {"id": setting.conversation, "namespace": setting.namespace, "parent": setting.parent},
+        "exposure": exposure,
+        "forecast": {
+            "untrusted": exposure["untrusted"],
+            "private": ahead["private"],
+            "egress": ahead["egress"],
+            "credentials": not {"credentials", "unknown"}.isdisjoint(ahead["private"]),
+        },
+        "tool": {
+            "server": spec.id.server,
+            "name": spec.id.name,
+            "known": spec.known,
+            "digest": spec.digest,
+            "returns": list(spec.returns),
+            "reads": list(spec.reads),
+            "opens": list(spec.opens),
+            "egress": spec.egress.value,
+            "effect": effect.value,
+        },
+        "call": {
+            "digest": one.call.digest,
+            "arguments": one.arguments,
+            "siblings": len(siblings),
+            "destinations": destinations,
+            "grounded": grounded,
+            "unclassified": list(one.unclassified),
+            "labels": legs((*spec.private, *spec.untrusted, *spec.opens)),
+            "control": control.value,
+        },
+        "mode": "enforce",
+    }
+
+
+def _destination(destination: Destination, origin: Origin, setting: Setting) -> DestinationPart:
+    # An unknown destination might be anybody, so also the page that asked to be written to.
+    talks_back = (
+        setting.deafening
+        or destination.voice in setting.voices
+        or (destination.kind is Kind.UNKNOWN and bool(setting.voices))
+    )
+    return {
+        "argument": destination.argument,
+        "kind": destination.kind.value,
+        "value": destination.value,
+        "origin": origin.value,
+        "talks_back": talks_back,
+    }

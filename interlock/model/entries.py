@@ -1,0 +1,141 @@
+"""Journal entries: what the runtime did, one frozen value per fact.
+
+Entries hold no prompt, argument or result bodies: digests and lengths. Security state is a fold of them
+(:mod:`interlock.model.state`), and their bytes are what the hash chain covers (:mod:`interlock.model.chain`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from interlock.errors import NotCanonical, Tampered
+from interlock.model.canonical import pack, parse
+from interlock.model.digests import Digest
+from interlock.model.labels import Label
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A conversation began. ``labels`` is empty for a new one, and what a resumed one brought along."""
+
+    at: str
+    conversation: str
+    namespace: str = "default"
+    parent: str = ""
+    labels: tuple[Label, ...] = ()
+    kind: Literal["opened"] = "opened"
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """The person typed text. ``values`` are digests of the whole destinations in it."""
+
+    at: str
+    content: Digest
+    length: int
+    values: tuple[Digest, ...] = ()
+    kind: Literal["typed"] = "typed"
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Content entered without a tool. Written before the content is visible to the model."""
+
+    at: str
+    source: str
+    labels: tuple[Label, ...]
+    content: Digest
+    length: int
+    kind: Literal["admitted"] = "admitted"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A call was decided. With verdict allow it also puts the call's labels in flight.
+
+    Attributes:
+        number: of the call in its conversation, from 1.
+        private, untrusted, opens: labels that executing it may add.
+        voices: hosts and domains that an untrusted result would have come from.
+        version: label version that the decision was made under.
+    """
+
+    at: str
+    number: int
+    call_id: str
+    server: str
+    tool: str
+    call: Digest
+    verdict: Literal["allow", "ask", "deny"]
+    codes: tuple[str, ...]
+    version: int
+    private: tuple[Label, ...] = ()
+    untrusted: tuple[Label, ...] = ()
+    opens: tuple[Label, ...] = ()
+    voices: tuple[str, ...] = ()
+    document: str = ""
+    revision: str = ""
+    manifest: str = ""
+    engine: str = ""
+    kind: Literal["decided"] = "decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """An allowed call gave a result. ``labels`` are those that the result itself carried beyond the declared ones."""
+
+    at: str
+    number: int
+    external: bool
+    content: Digest
+    length: int
+    labels: tuple[Label, ...] = ()
+    kind: Literal["observed"] = "observed"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An allowed call failed. ``doubt``: it was cancelled or the process stopped; it may have happened."""
+
+    at: str
+    number: int
+    external: bool
+    error: str
+    doubt: bool = False
+    kind: Literal["failed"] = "failed"
+
+
+Entry: TypeAlias = Opened | Typed | Admitted | Decided | Observed | Failed
+
+
+@cache
+def _adapter() -> TypeAdapter[Any]:
+    # Lax about list/tuple only: JSON has no tuples. Unknown keys and wrong types are refused by `decode`.
+    return TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
+
+
+def encode(entry: Entry) -> bytes:
+    """Canonical bytes of an entry: what is stored and what the chain covers."""
+    return pack(entry)
+
+
+_KINDS: Final = {"opened", "typed", "admitted", "decided", "observed", "failed"}
+
+
+def decode(body: bytes, sequence: int = 0) -> Entry:
+    """Read a stored entry.
+
+    Raises:
+        Tampered: the bytes are not the canonical form of an entry that this version knows.
+    """
+    try:
+        entry: Entry = _adapter().validate_python(parse(body))
+    except (NotCanonical, ValidationError) as error:
+        raise Tampered(sequence, f"not an entry that this version knows ({type(error).__name__})") from None
+    if encode(entry) != body:
+        raise Tampered(sequence, "not the canonical form of its entry")
+    return entry

@@ -1,0 +1,271 @@
+"""The manifest: the set of all tool specs, parsed strictly.
+
+TOML or YAML, version 1. An unknown key, a missing ``returns`` or ``egress``, or a tool that stands twice is a
+load error that names the place; nothing of a wrong manifest is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from interlock.errors import ManifestError, Refused
+from interlock.model.canonical import pack
+from interlock.model.digests import NO_DIGEST, Digest, digest
+from interlock.model.labels import Label, Leg, label, leg_of
+from interlock.model.tools import Effect, Egress, Kind, ToolId, ToolSpec, undeclared
+
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,127}")
+SERVER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+MAX_BYTES: Final = 4 << 20
+
+_STRICT: Final = ConfigDict(extra="forbid", strict=True)
+
+
+class _Tool(BaseModel):
+    """One ``[tools.NAME]`` table. ``returns`` and ``egress`` must be written: silence promises nothing (T7)."""
+
+    model_config = _STRICT
+    returns: list[str]
+    egress: Literal["none", "blind", "chosen"]
+    reads: list[str] = []
+    opens: list[str] = []
+    destinations: dict[str, str] = {}
+    content: list[str] = []
+    effect: Literal["none", "write", "destroy", "control"] = "none"
+    audience: Literal["closed", ""] = ""
+    description: str = ""
+
+
+class _Server(BaseModel):
+    model_config = _STRICT
+    tools: dict[str, _Tool] = {}
+
+
+class _File(BaseModel):
+    model_config = _STRICT
+    version: Literal[1]
+    tools: dict[str, _Tool] = Field(default_factory=dict)
+    servers: dict[str, _Server] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All declared tools. Equal manifests have equal digests, whatever the order of their files."""
+
+    specs: Mapping[ToolId, ToolSpec]
+    digest: Digest = NO_DIGEST
+
+    def __post_init__(self) -> None:
+        frozen = MappingProxyType(dict(sorted(self.specs.items())))
+        object.__setattr__(self, "specs", frozen)
+        whole = pack([spec.digest for spec in frozen.values()])
+        object.__setattr__(self, "digest", digest("manifest", whole))
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any], where: str = "manifest") -> Self:
+        """Read a manifest that is already a mapping.
+
+        Args:
+            document: ``{"version": 1, "tools": {name: {...}}, "servers": {name: {"tools": {...}}}}``.
+            where: what errors call it, usually a path.
+
+        Raises:
+            ManifestError: with every problem found, each with its place.
+        """
+        try:
+            file = _File.model_validate(dict(document))
+        except (ValidationError, ValueError, TypeError) as error:
+            raise ManifestError(_explain(where, error)) from None
+        specs: dict[ToolId, ToolSpec] = {}
+        groups = [("", file.tools), *((name, one.tools) for name, one in file.servers.items())]
+        for server, tools in groups:
+            for name, tool in tools.items():
+                spec = _spec(where, ToolId(server, name), tool)
+                specs[spec.id] = spec
+        _refuse_lookalikes(where, specs)
+        return cls(specs)
+
+    @classmethod
+    def loads(cls, text: str, *, syntax: Literal["toml", "yaml"] = "toml", where: str = "manifest") -> Self:
+        """Read a manifest from text. Raises ManifestError, which for a tool declared twice names both places."""
+        if len(text) > MAX_BYTES:
+            raise ManifestError(f"{where}: larger than {MAX_BYTES} bytes")
+        document = _toml(text, where) if syntax == "toml" else _yaml(text, where)
+        return cls.parse(document, where)
+
+    def joined(self, specs: Iterable[ToolSpec], where: str = "tools=") -> Self:
+        """This manifest and more specs. A tool that both declare is an error, not a choice.
+
+        Raises:
+            ManifestError: naming both places.
+        """
+        merged = dict(self.specs)
+        for spec in specs:
+            if spec.id in merged:
+                raise ManifestError(
+                    f"tool {str(spec.id)!r} is declared twice: in the manifest and by {where}; keep one of them"
+                )
+            merged[spec.id] = spec
+        _refuse_lookalikes(where, merged)
+        return type(self)(merged)
+
+    def spec(self, tool: ToolId) -> ToolSpec:
+        """The declared spec, or one with every leg."""
+        return self.specs.get(tool) or undeclared(tool)
+
+    def lookalike(self, tool: ToolId) -> ToolId | None:
+        """A declared tool that differs from this name only by case or width; None for a declared name."""
+        if tool in self.specs:
+            return None
+        wanted = folded(tool)
+        return next((known for known in self.specs if folded(known) == wanted), None)
+
+    def __iter__(self) -> Iterator[ToolSpec]:
+        return iter(self.specs.values())
+
+    def __len__(self) -> int:
+        return len(self.specs)
+
+
+def folded(tool: ToolId) -> tuple[str, str]:
+    """What a person would read as the same name: width, case and invisible characters folded away."""
+
+    def fold(text: str) -> str:
+        plain = unicodedata.normalize("NFKC", text).casefold()
+        return "".join(char for char in plain if unicodedata.category(char) not in ("Cf", "Cc", "Zs"))
+
+    return fold(tool.server), fold(tool.name)
+
+
+def _refuse_lookalikes(where: str, specs: Mapping[ToolId, ToolSpec]) -> None:
+    seen: dict[tuple[str, str], ToolId] = {}
+    for tool in specs:
+        other = seen.setdefault(folded(tool), tool)
+        if other != tool:
+            raise ManifestError(f"{where}: tools {str(other)!r} and {str(tool)!r} differ only by case; rename one")
+
+
+def _spec(where: str, tool: ToolId, entry: _Tool) -> ToolSpec:
+    place = f"{where}: tool {str(tool)!r}"
+    if not NAME.fullmatch(tool.name) or (tool.server and not SERVER.fullmatch(tool.server)):
+        raise ManifestError(f"{place}: names are ASCII letters, digits and _.:/- (servers: _.-), at most 128")
+    try:
+        returns = tuple(label(one) for one in entry.returns)
+        reads = tuple(label(one) for one in entry.reads)
+        opens = tuple(label(one) for one in entry.opens)
+        destinations = tuple((name, _kind(kind)) for name, kind in entry.destinations.items())
+    except Refused as error:
+        raise ManifestError(f"{place}: {error}") from None
+    _only(place, "returns", returns, Leg.UNTRUSTED, Leg.PRIVATE)
+    _only(place, "reads", reads, Leg.PRIVATE)
+    _only(place, "opens", opens, Leg.EGRESS)
+    both = sorted(set(entry.destinations) & set(entry.content))
+    if both:
+        raise ManifestError(f"{place}: {both} stand under destinations and content; an argument is one or the other")
+    egress = Egress(entry.egress)
+    if egress is Egress.BLIND and (destinations or entry.audience != "closed"):
+        # `blind` is earned: a field that names a receiver, or an open audience, makes it `chosen`.
+        raise ManifestError(
+            f'{place}: egress "blind" needs audience = "closed" and no destinations; else write "chosen"'
+        )
+    if egress is not Egress.BLIND and entry.audience:
+        raise ManifestError(f'{place}: audience belongs to egress "blind" only')
+    return ToolSpec(
+        tool,
+        returns=returns,
+        egress=egress,
+        reads=reads,
+        opens=opens,
+        effect=Effect(entry.effect),
+        destinations=destinations,
+        content=tuple(entry.content),
+        description=entry.description,
+    )
+
+
+def _kind(text: str) -> Kind:
+    try:
+        kind = Kind(text)
+    except ValueError:
+        kind = Kind.UNKNOWN
+    if kind is Kind.UNKNOWN:
+        names = ", ".join(one.value for one in Kind if one is not Kind.UNKNOWN)
+        raise Refused(f"{text!r} is not a kind of destination; use one of {names}")
+    return kind
+
+
+def _only(place: str, field: str, labels: Iterable[Label], *legs: Leg) -> None:
+    for one in labels:
+        if leg_of(one) not in legs:
+            allowed = " or ".join(leg.value for leg in legs)
+            raise ManifestError(f"{place}: {one!r} under {field}, which takes {allowed} labels")
+
+
+def _explain(where: str, error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return f"{where}: not a manifest: {error}"
+    lines = []
+    for problem in error.errors(include_url=False, include_input=False):
+        place = ".".join(str(part) for part in problem["loc"]) or "top level"
+        text = {"extra_forbidden": "unknown key", "missing": "missing"}.get(problem["type"], problem["msg"])
+        lines.append(f"{where}: {place}: {text}")
+    return "\n".join(lines)
+
+
+_HEADER: Final = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
+
+
+def _toml(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        twice = _headers_written_twice(text)
+        if twice:
+            name, first, second = twice
+            raise ManifestError(
+                f"{where}: [{name}] is declared twice, on line {first} and on line {second}; keep one of them"
+            ) from None
+        raise ManifestError(f"{where}: not TOML: {error}") from None
+    except RecursionError:
+        raise ManifestError(f"{where}: nested too deeply") from None
+
+
+def _headers_written_twice(text: str) -> tuple[str, int, int] | None:
+    """The standard library names one place of a duplicate; people need both. Looks at headers only."""
+    seen: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        header = _HEADER.fullmatch(line)
+        if header:
+            name = re.sub(r"\s*\.\s*", ".", header.group(1)).replace('"', "").replace("'", "")
+            if name in seen:
+                return name, seen[name], number
+            seen[name] = number
+    return None
+
+
+def _yaml(text: str, where: str) -> dict[str, Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.events import AliasEvent
+
+    # YAML 1.2, where `no` is a word; and a reader that refuses repeated keys naming both places.
+    reader = YAML(typ="safe", pure=True)
+    try:
+        if any(isinstance(event, AliasEvent) for event in reader.parse(text)):
+            raise ManifestError(f"{where}: aliases are not read; write the value out")
+        document = YAML(typ="safe", pure=True).load(text)
+    except YAMLError as error:
+        raise ManifestError(f"{where}: not YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise ManifestError(f"{where}: nested too deeply") from None
+    if not isinstance(document, dict):
+        raise ManifestError(f"{where}: a manifest is a mapping with version and tools")
+    return document

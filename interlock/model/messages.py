@@ -1,0 +1,94 @@
+"""Messages of a transcript: text, tool use, tool result, image.
+
+A message is what the model said and saw. It carries no labels: those live in the journal, where a host that edits,
+shortens or reorders messages can't lose them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from interlock.model.results import Outcome
+
+
+class Role(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A call as the model wrote it. ``arguments`` are the provider's, unchecked."""
+
+    id: str
+    name: str
+    arguments: Any
+    server: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """The result that answers one tool use."""
+
+    id: str
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image by media type and payload; pixels can hold text, and photographs can hold secrets."""
+
+    media_type: str
+    payload: bytes
+
+
+Block: TypeAlias = Text | ToolUse | ToolAnswer | Image
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message: a role and its blocks in order."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+
+    @staticmethod
+    def system(text: str) -> Message:
+        return Message(Role.SYSTEM, (Text(text),))
+
+    @staticmethod
+    def user(text: str, *images: Image) -> Message:
+        """A message in the user role. The role alone grounds nothing: only typed text does."""
+        return Message(Role.USER, (Text(text), *images))
+
+    @staticmethod
+    def assistant(text: str = "", *uses: ToolUse) -> Message:
+        return Message(Role.ASSISTANT, ((Text(text),) if text else ()) + uses)
+
+    @staticmethod
+    def results(*outcomes: Outcome) -> Message:
+        """The message that answers a round of calls, one result per outcome, in order (T17)."""
+        return Message(Role.TOOL, tuple(ToolAnswer(one.call_id, one.for_model, one.is_error) for one in outcomes))
+
+    @property
+    def text(self) -> str:
+        """All text of the message, joined by line breaks."""
+        return "\n".join(block.text for block in self.blocks if isinstance(block, Text | ToolAnswer))
+
+    @property
+    def uses(self) -> tuple[ToolUse, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, Image))

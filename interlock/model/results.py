@@ -1,0 +1,132 @@
+"""What came of a call, as values: a denial and a tool's error are results, never exceptions in the agent loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from interlock.model.calls import FrozenCall
+from interlock.model.decisions import Decision, Verdict
+from interlock.model.tools import ToolId, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool gave back.
+
+    Attributes:
+        content: text, or anything; what is not text is shown to the model as JSON or its ``str``.
+        external: did the call touch the outside? Say False only when you know: refusals by the harness, arguments
+            that were refused before anything was sent. When in doubt it was external, and that is the default.
+        labels: labels that this result carries beyond those its tool declares; they only add.
+        is_error: the content describes an error.
+    """
+
+    content: Any = ""
+    external: bool = True
+    labels: tuple[str, ...] | list[str] = ()
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one call. ``for_model`` is always text that may be handed to the model.
+
+    Attributes:
+        tool: identity as proposed (the raw name when it was malformed).
+        call_id: the id that the result must answer.
+        number: of the call in its conversation; 0 when it was not recorded.
+        decision: why.
+        executed: was the tool entered?
+        result: what the tool returned (the content of a ToolResult); None when not executed or withheld.
+        error: the exception that the tool raised, or None.
+        for_model: text for the model: the result, the refusal, or a safe description of the error.
+        is_error: does ``for_model`` describe a refusal or an error?
+        pending: allowed and not yet observed.
+    """
+
+    tool: str
+    call_id: str
+    decision: Decision
+    number: int = 0
+    executed: bool = False
+    result: Any = None
+    error: BaseException | None = None
+    for_model: str = ""
+    is_error: bool = True
+    pending: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.decision.verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """An allowed call that waits for its outcome: what may run, exactly."""
+
+    number: int
+    call: FrozenCall
+    spec: ToolSpec
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The answer to a proposal.
+
+    Attributes:
+        conversation: its id.
+        outcomes: by call id, in the order of the proposal; refused calls have their final outcome already, allowed
+            ones are ``pending``.
+        allowed: by call id, what may run.
+    """
+
+    conversation: str
+    outcomes: Mapping[str, Outcome]
+    allowed: Mapping[str, Allowed] = field(default_factory=dict)
+
+
+def tool_name(tool: ToolId | None, raw: object) -> str:
+    """How an outcome calls its tool. A malformed name is not repeated: it may be text that someone else wrote."""
+    return str(tool) if tool is not None else "(malformed name)" if not isinstance(raw, str) else ascii(raw)[:80]
+
+
+def text_for_model(content: Any) -> str:
+    """Text of a result. Lone surrogates, which no provider's JSON can carry, become U+FFFD."""
+    if isinstance(content, str):
+        text = content
+    elif content is None:
+        text = ""
+    else:
+        try:
+            text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+        except (TypeError, ValueError):
+            text = str(content)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") if _lone(text) else text
+
+
+def _lone(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def refusal(decision: Decision) -> str:
+    """What the model is told of a denied or asked call: which control, why, which routes are open. No values."""
+    if decision.verdict is Verdict.ASK:
+        opening = "Not done: this call needs a person's approval, and nobody has given it."
+    else:
+        opening = "Not done: this call was denied by the security policy."
+    why = " ".join(f"[{reason.code}] {reason.for_model}" for reason in decision.reasons[:3])
+    return f"{opening} {why}".strip()
+
+
+def failure_text(error: BaseException) -> str:
+    """A safe description of a tool's exception: its class, never its text, which a stranger may have written."""
+    return f"The tool failed with {type(error).__name__}. Nothing of its message is shown here."

@@ -1,0 +1,68 @@
+"""The operator's settings: what Rego sees as ``data.settings``, with a schema of its own.
+
+Every setting has a default that is the strict one, except where strictness would forbid every use
+(``leak_guard``); each default is written out here and in ``docs/settings.md``. An unknown setting is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from interlock.errors import SettingsError
+
+
+class AddressBook(BaseModel):
+    """Destinations that the operator vouches for: whole values, compared in normal form."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    url: list[str] = []
+    email: list[str] = []
+    path: list[str] = []
+    domain: list[str] = []
+    account: list[str] = []
+    phone: list[str] = []
+    channel: list[str] = []
+    user: list[str] = []
+    id: list[str] = []
+
+
+class Settings(BaseModel):
+    """Settings of the shipped controls."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    trifecta: Literal["deny", "ask"] = Field(
+        "deny", description="What happens to a send to an ungrounded destination after untrusted and private content."
+    )
+    leak_guard: Literal["deny", "ask", "off"] = Field(
+        "off", description="What happens to any send after private content, untrusted or not."
+    )
+    open_channel: Literal["deny", "ask"] = Field(
+        "deny", description="What happens when private data, untrusted content and a standing channel would meet."
+    )
+    address_book: AddressBook = Field(
+        default_factory=AddressBook, description="Destinations that the operator vouches for, by kind."
+    )
+
+
+_MEANINGS: Final = {"extra_forbidden": "unknown setting", "missing": "missing"}
+
+
+def parse_settings(values: Mapping[str, Any]) -> Settings:
+    """Read settings strictly.
+
+    Raises:
+        SettingsError: an unknown setting or a value outside its domain, each with its place.
+    """
+    try:
+        return Settings.model_validate(dict(values))
+    except (ValidationError, TypeError, ValueError) as error:
+        if not isinstance(error, ValidationError):
+            raise SettingsError(f"settings must be a mapping: {error}") from None
+        lines = [
+            f"settings.{'.'.join(map(str, one['loc']))}: {_MEANINGS.get(one['type'], one['msg'])}"
+            for one in error.errors(include_url=False, include_input=False)
+        ]
+        raise SettingsError("\n".join(lines)) from None

@@ -1,0 +1,144 @@
+"""What a tool may return, what it may reach, and where it may send (DESIGN: tool spec).
+
+A spec is a promise of the operator. What is not promised is assumed: a tool that nobody declared has every leg.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from interlock.model.canonical import pack
+from interlock.model.digests import NO_DIGEST, Digest, digest
+from interlock.model.labels import Label, Leg, leg_of
+
+
+class Egress(StrEnum):
+    """Who can read what a call sends.
+
+    NONE: nobody else. BLIND: a receiver that the operator fixed, that no argument can change, and whose audience
+    is closed. CHOSEN: everything else that leaves.
+    """
+
+    NONE = "none"
+    BLIND = "blind"
+    CHOSEN = "chosen"
+
+
+class Effect(StrEnum):
+    """What a call changes besides sending. CONTROL changes what agents or Interlock are allowed to do."""
+
+    NONE = "none"
+    WRITE = "write"
+    DESTROY = "destroy"
+    CONTROL = "control"
+
+
+class Kind(StrEnum):
+    """Kind of a destination. UNKNOWN is what a field holds that could not be parsed; it is never grounded."""
+
+    URL = "url"
+    EMAIL = "email"
+    PATH = "path"
+    DOMAIN = "domain"
+    ACCOUNT = "account"
+    PHONE = "phone"
+    CHANNEL = "channel"
+    USER = "user"
+    ID = "id"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ToolId:
+    """Identity of a tool: the pair, never a joined string (``a__b`` + ``c`` is not ``a`` + ``b__c``).
+
+    ``server`` is empty for a tool of the agent's own process.
+    """
+
+    server: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.server}/{self.name}" if self.server else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One tool as the operator declared it.
+
+    Attributes:
+        returns: labels that its result may bring, ``private`` and ``untrusted``.
+        reads: private labels of data that it can send on without returning them (sharing a file by id).
+        opens: egress labels of standing channels that it opens (a port, a public share, a webhook).
+        egress: the strongest class of what it sends.
+        effect: what it changes besides sending.
+        destinations: argument name → kind, for arguments that name a receiver or a target.
+        content: names of arguments that are payload.
+        description: for people, and part of the digest: a tool that describes itself anew is a new tool.
+        known: False only for :func:`undeclared` tools.
+    """
+
+    id: ToolId
+    returns: tuple[Label, ...]
+    egress: Egress
+    reads: tuple[Label, ...] = ()
+    opens: tuple[Label, ...] = ()
+    effect: Effect = Effect.NONE
+    destinations: tuple[tuple[str, Kind], ...] = ()
+    content: tuple[str, ...] = ()
+    description: str = ""
+    known: bool = True
+    digest: Digest = NO_DIGEST
+
+    def __post_init__(self) -> None:
+        for field in ("returns", "reads", "opens", "destinations", "content"):
+            object.__setattr__(self, field, tuple(sorted(set(getattr(self, field)))))
+        object.__setattr__(self, "digest", digest("tool", self.canonical()))
+
+    def canonical(self) -> bytes:
+        """Canonical bytes of everything that the spec says."""
+        return pack(
+            {
+                "server": self.id.server,
+                "name": self.id.name,
+                "returns": self.returns,
+                "egress": self.egress.value,
+                "reads": self.reads,
+                "opens": self.opens,
+                "effect": self.effect.value,
+                "destinations": [[name, kind.value] for name, kind in self.destinations],
+                "content": self.content,
+                "description": self.description,
+                "known": self.known,
+            }
+        )
+
+    @property
+    def private(self) -> tuple[Label, ...]:
+        """Private labels that a call joins as soon as it is allowed, whether it succeeds or fails."""
+        returned = {one for one in self.returns if leg_of(one) is Leg.PRIVATE}
+        return tuple(sorted(returned | set(self.reads)))
+
+    @property
+    def untrusted(self) -> tuple[Label, ...]:
+        """Labels that a result joins when it touched the outside."""
+        return tuple(one for one in self.returns if leg_of(one) is Leg.UNTRUSTED)
+
+    @property
+    def sends(self) -> bool:
+        """Can anything leave by this call, now (egress) or later (a channel that it opens)?"""
+        return self.egress is not Egress.NONE or bool(self.opens)
+
+
+def undeclared(tool: ToolId) -> ToolSpec:
+    """The spec of a tool that nobody declared: every leg, egress chosen, and not known (T7)."""
+    return ToolSpec(
+        tool,
+        returns=(Label("private:unknown"), Label("untrusted:unknown")),
+        reads=(Label("private:unknown"),),
+        opens=(Label("egress:unknown"),),
+        egress=Egress.CHOSEN,
+        effect=Effect.DESTROY,
+        known=False,
+    )

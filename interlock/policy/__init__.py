@@ -1,0 +1,1 @@
+"""Engines that answer documents, and the loading of controls."""

@@ -1,0 +1,277 @@
+"""Reading the syntax tree that the embedded engine gives of a Rego file.
+
+The tree is JSON: each node is an object with one key, its kind. Only what the loader needs is named here: references,
+calls, ``with``, rule heads, and where each of them stands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import regorus
+
+from interlock.errors import PolicyError
+
+Node = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A reference such as ``input.call.arguments[name]``.
+
+    Attributes:
+        parts: names from the root on; None for a part that is computed.
+        line: where it stands, from 1.
+    """
+
+    parts: tuple[str | None, ...]
+    line: int
+
+
+@dataclass(slots=True)
+class Rule:
+    """One rule: its name, what it refers to, what it calls.
+
+    Attributes:
+        default: constant value of a ``default`` rule, else None.
+        bindings: local variable → reference that it iterates over (``some x in …``, ``every x in …``).
+        negations, comprehensions, withs: lines where they stand.
+        node: the rule's own tree.
+    """
+
+    name: str
+    line: int
+    node: Node
+    is_default: bool = False
+    is_function: bool = False
+    default: Node = None
+    refs: list[Ref] = field(default_factory=list)
+    calls: list[Ref] = field(default_factory=list)
+    bindings: dict[str, Ref] = field(default_factory=dict)
+    negations: list[int] = field(default_factory=list)
+    comprehensions: list[int] = field(default_factory=list)
+    withs: list[int] = field(default_factory=list)
+    everies: list[tuple[int, Ref | None]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Module:
+    """One file: its package, what it imports (name → path) and its rules."""
+
+    path: str
+    text: str
+    package: tuple[str, ...]
+    line: int
+    imports: dict[str, tuple[str, ...]]
+    rules: list[Rule]
+
+    @property
+    def rule_names(self) -> set[str]:
+        return {rule.name for rule in self.rules}
+
+
+def parse_module(path: str, text: str) -> Module:
+    """Parse one file.
+
+    Raises:
+        PolicyError: the file has a syntax error, with file, line and the engine's words.
+    """
+    engine = regorus.Engine()
+    try:
+        engine.add_policy(path, text)
+        (module,) = json.loads(engine.get_ast_as_json())
+    except (RuntimeError, ValueError) as error:
+        raise PolicyError(syntax_error(path, error)) from None
+    tree = module["ast"]
+    package = ref_of(tree["package"]["refr"])
+    assert package is not None, "a package is a constant reference"
+    imports: dict[str, tuple[str, ...]] = {}
+    for one in tree.get("imports") or []:
+        target = ref_of(one["refr"])
+        if target is not None and target.parts[0] != "rego":
+            path_parts = tuple(part or "" for part in target.parts)
+            alias = _alias(text, one.get("as")) or path_parts[-1]
+            imports[alias] = path_parts
+    return Module(
+        path,
+        text,
+        tuple(part or "" for part in package.parts),
+        tree["package"]["span"]["line"],
+        imports,
+        [_rule(one) for one in tree.get("rules") or []],
+    )
+
+
+def syntax_error(path: str, error: Exception) -> str:
+    """The engine's message without its stack trace, which names paths of the machine it was built on."""
+    lines = [line.rstrip() for line in str(error).split("Stack backtrace")[0].splitlines() if line.strip()]
+    place = next((line.removeprefix("-->").strip() for line in lines if line.startswith("-->")), path)
+    what = next((line.removeprefix("error:").strip() for line in lines if line.startswith("error:")), "not Rego")
+    shown = next((line.split("|", 1)[1].strip() for line in lines if line[:1].isdigit() and "|" in line), "")
+    return f"{place}: {what}" + (f" in `{shown}`" if shown else "")
+
+
+def _alias(text: str, span: Any) -> str:
+    if not isinstance(span, dict):
+        return ""
+    data = text.encode()
+    return data[span["start"] : span["end"]].decode()
+
+
+def _rule(node: Node) -> Rule:
+    if "Default" in node:
+        inner = node["Default"]
+        head = ref_of(inner["refr"])
+        rule = Rule(_root(head), inner["span"]["line"], node, is_default=True, default=inner["value"])
+        rule.is_function = bool(inner.get("args"))
+        _collect(inner["value"], rule)
+        return rule
+    inner = node["Spec"]
+    (head_kind, head_node), *_ = inner["head"].items()
+    rule = Rule(_root(ref_of(head_node["refr"])), inner["span"]["line"], node, is_function=head_kind == "Func")
+    for key, part in head_node.items():
+        if key == "refr":
+            _collect_index(part, rule)
+        else:
+            _collect(part, rule)
+    _collect(inner["bodies"], rule)
+    return rule
+
+
+def _root(ref: Ref | None) -> str:
+    return (ref.parts[0] if ref and ref.parts[0] else "") or ""
+
+
+def _collect_index(node: Node, rule: Rule) -> None:
+    """The computed parts of a rule's head (``answers[code]``)."""
+    if isinstance(node, dict) and "RefBrack" in node:
+        _collect(node["RefBrack"]["index"], rule)
+        _collect_index(node["RefBrack"]["refr"], rule)
+    elif isinstance(node, dict) and "RefDot" in node:
+        _collect_index(node["RefDot"]["refr"], rule)
+
+
+def _collect(node: Node, rule: Rule) -> None:
+    if isinstance(node, list):
+        for item in node:
+            _collect(item, rule)
+        return
+    if not isinstance(node, dict):
+        return
+    if node.get("with_mods"):
+        rule.withs.append(_line(node))
+    for kind, inner in node.items():
+        if kind in ("Var", "RefDot", "RefBrack"):
+            ref = ref_of({kind: inner})
+            if ref is not None:
+                rule.refs.append(ref)
+            for index in _indices({kind: inner}):
+                _collect(index, rule)
+        elif kind == "Call":
+            called = ref_of(inner["fcn"])
+            if called is not None:
+                rule.calls.append(called)
+            _collect(inner["params"], rule)
+        elif kind in ("SomeIn", "Every"):
+            _iteration(kind, inner, rule)
+        else:
+            if kind == "NotExpr":
+                rule.negations.append(_line(inner))
+            elif kind in ("ArrayCompr", "SetCompr", "ObjectCompr"):
+                rule.comprehensions.append(_line(inner))
+            _collect(inner, rule)
+
+
+def _iteration(kind: str, inner: Node, rule: Rule) -> None:
+    over = ref_of(inner["collection" if kind == "SomeIn" else "domain"])
+    value = inner["value"]
+    name = value["Var"]["value"] if kind == "SomeIn" and isinstance(value, dict) and "Var" in value else ""
+    if kind == "Every":
+        rule.everies.append((_line(inner), over))
+        name = _every_name(inner)
+    if over is not None and name:
+        rule.bindings[name] = over
+    for key, part in inner.items():
+        if key not in ("span", "value", "key") or (kind == "SomeIn" and key != "span"):
+            _collect(part, rule)
+
+
+def _every_name(inner: Node) -> str:
+    """`every` names its variable by span only; the first reference under it that starts there tells the name."""
+    value = inner["value"]
+    if isinstance(value, list) and len(value) == 2:
+        return str(value[1])
+    return "" if not isinstance(value, dict) else str(value.get("text", ""))
+
+
+def _indices(node: Node) -> Iterator[Node]:
+    while isinstance(node, dict):
+        if "RefDot" in node:
+            node = node["RefDot"]["refr"]
+        elif "RefBrack" in node:
+            yield node["RefBrack"]["index"]
+            node = node["RefBrack"]["refr"]
+        elif "Var" in node:
+            return
+        else:
+            yield node
+            return
+
+
+def ref_of(node: Node) -> Ref | None:
+    """The reference that a node is, or None."""
+    parts: list[str | None] = []
+    line = 0
+    while isinstance(node, dict):
+        if "Var" in node:
+            parts.append(node["Var"]["value"])
+            return Ref(tuple(reversed(parts)), line or node["Var"]["span"]["line"])
+        if "RefDot" in node:
+            inner = node["RefDot"]
+            parts.append(inner["field"][1] if isinstance(inner["field"], list) else None)
+        elif "RefBrack" in node:
+            inner = node["RefBrack"]
+            index = inner["index"]
+            parts.append(index["String"]["value"] if isinstance(index, dict) and "String" in index else None)
+        else:
+            return None
+        line = line or inner["span"]["line"]
+        node = inner["refr"]
+    return None
+
+
+def _line(node: Node) -> int:
+    """First line at or below a node."""
+    if isinstance(node, dict):
+        span = node.get("span")
+        if isinstance(span, dict):
+            return int(span["line"])
+        if "line" in node and isinstance(node["line"], int):
+            return int(node["line"])
+        children: Any = node.values()
+    elif isinstance(node, list):
+        children = node
+    else:
+        return 0
+    return next((line for line in map(_line, children) if line), 0)
+
+
+def constant(node: Node) -> Any:
+    """The JSON value of a constant term.
+
+    Raises:
+        ValueError: the term is computed.
+    """
+    (kind, inner), *_ = node.items()
+    if kind in ("String", "Number", "Bool"):
+        return inner["value"]
+    if kind == "Null":
+        return None
+    if kind == "Array":
+        return [constant(item) for item in inner["items"]]
+    if kind == "Object":
+        return {constant(key): constant(value) for _, key, value in inner["fields"]}
+    raise ValueError(kind)

@@ -1,0 +1,1 @@
+"""Journals and other stores behind the ports."""

@@ -1,0 +1,43 @@
+"""The public face as users write it: checked by mypy, never executed."""
+
+from __future__ import annotations
+
+from interlock import Call, Conversation, Interlock, Manifest, Outcome, ToolResult, Verdict, tool
+
+
+def send_email(to: str, body: str) -> str:
+    return f"{to}: {len(body)}"
+
+
+async def fetch_async(url: str) -> str:
+    return url
+
+
+def dispatch(name: str, arguments: dict[str, object]) -> object:
+    return (name, arguments)
+
+
+@tool(returns=["untrusted:web"], egress="chosen", destinations={"url": "url"})
+def fetch(url: str) -> str:
+    return url
+
+
+async def face() -> None:
+    lock = Interlock(manifest=Manifest.load("interlock.toml"))
+    lock = Interlock(manifest=Manifest.parse({"version": 1}), policies=["policies/mine"], settings={"trifecta": "ask"})
+    lock = Interlock(tools=[fetch])
+    conversation = Conversation.user("Summarise http://example.com and mail it to bob@example.com")
+    guard = lock.guard(conversation)
+    outcome: Outcome = guard.call("send_email", {"to": "bob@example.com"}, run=send_email)
+    outcomes: list[Outcome] = guard.batch([Call("fetch", {"url": "u"}, id="a")], run=dispatch, workers=2)
+    outcomes += await guard.abatch([Call("fetch", {"url": "u"}, id="a")], run=dispatch)
+    outcome = await guard.acall("fetch", {"url": "u"}, run=fetch_async)
+    verdict: Verdict = outcome.verdict
+    print(verdict, outcome.executed, outcome.result, outcome.error, outcome.for_model)
+    print(outcome.decision.code, outcome.decision.causes)
+    ticket = guard.propose(Call("fetch", {"url": "u"}, id="c"))
+    guard.observe(ticket, "c", ToolResult("…", external=True))
+    print(guard.preview(Call("send_email", {"to": "x@y.example"})).verdict)
+    guard.admit("a remembered note", labels=["untrusted:memory"], source="notes/7")
+    conversation.say("more from the person")
+    print(conversation.taint, "untrusted:web" in conversation.taint, conversation.messages)
