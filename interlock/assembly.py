@@ -19,6 +19,7 @@ from interlock.gate.tools import Tool
 from interlock.model import manifest as manifests
 from interlock.model.origins import address_book
 from interlock.model.results import Outcome
+from interlock.model.scenario import Scenario
 from interlock.model.settings import parse_settings
 from interlock.policy.bundle import assemble, read_sources, shipped_sources
 from interlock.policy.embedded import EmbeddedEngine
@@ -138,6 +139,14 @@ class Interlock:
             WrongJournal: the conversation writes to another journal already.
         """
         return Guard(conversation, self._world, self._rules, _decided)
+
+
+def interlock_for(scenario: Scenario, folder: Path) -> Interlock:
+    """The Interlock that a scenario file asks for; its paths are relative to the folder of the file."""
+    inline = scenario.manifest
+    manifest = Manifest.load(folder / inline) if isinstance(inline, str) else Manifest.parse(inline, "manifest")
+    policies = [folder / one for one in scenario.policies]
+    return Interlock(manifest=manifest, policies=policies, settings=scenario.settings, journal=MemoryJournal())
 
 
 _said: list[bool] = []

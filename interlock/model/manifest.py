@@ -7,7 +7,6 @@ load error that names the place; nothing of a wrong manifest is loaded.
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,11 +19,11 @@ from interlock.errors import ManifestError, Refused
 from interlock.model.canonical import pack
 from interlock.model.digests import NO_DIGEST, Digest, digest
 from interlock.model.labels import Label, Leg, label, leg_of
+from interlock.model.markup import Syntax, read
 from interlock.model.tools import Effect, Egress, Kind, ToolId, ToolSpec, undeclared
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,127}")
 SERVER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-MAX_BYTES: Final = 4 << 20
 
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
 
@@ -94,12 +93,9 @@ class Manifest:
         return cls(specs)
 
     @classmethod
-    def loads(cls, text: str, *, syntax: Literal["toml", "yaml"] = "toml", where: str = "manifest") -> Self:
+    def loads(cls, text: str, *, syntax: Syntax = "toml", where: str = "manifest") -> Self:
         """Read a manifest from text. Raises ManifestError, which for a tool declared twice names both places."""
-        if len(text) > MAX_BYTES:
-            raise ManifestError(f"{where}: larger than {MAX_BYTES} bytes")
-        document = _toml(text, where) if syntax == "toml" else _yaml(text, where)
-        return cls.parse(document, where)
+        return cls.parse(read(text, syntax, where, ManifestError), where)
 
     def joined(self, specs: Iterable[ToolSpec], where: str = "tools=") -> Self:
         """This manifest and more specs. A tool that both declare is an error, not a choice.
@@ -218,54 +214,3 @@ def _explain(where: str, error: Exception) -> str:
         text = {"extra_forbidden": "unknown key", "missing": "missing"}.get(problem["type"], problem["msg"])
         lines.append(f"{where}: {place}: {text}")
     return "\n".join(lines)
-
-
-_HEADER: Final = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
-
-
-def _toml(text: str, where: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        twice = _headers_written_twice(text)
-        if twice:
-            name, first, second = twice
-            raise ManifestError(
-                f"{where}: [{name}] is declared twice, on line {first} and on line {second}; keep one of them"
-            ) from None
-        raise ManifestError(f"{where}: not TOML: {error}") from None
-    except RecursionError:
-        raise ManifestError(f"{where}: nested too deeply") from None
-
-
-def _headers_written_twice(text: str) -> tuple[str, int, int] | None:
-    """The standard library names one place of a duplicate; people need both. Looks at headers only."""
-    seen: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        header = _HEADER.fullmatch(line)
-        if header:
-            name = re.sub(r"\s*\.\s*", ".", header.group(1)).replace('"', "").replace("'", "")
-            if name in seen:
-                return name, seen[name], number
-            seen[name] = number
-    return None
-
-
-def _yaml(text: str, where: str) -> dict[str, Any]:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-    from ruamel.yaml.events import AliasEvent
-
-    # YAML 1.2, where `no` is a word; and a reader that refuses repeated keys naming both places.
-    reader = YAML(typ="safe", pure=True)
-    try:
-        if any(isinstance(event, AliasEvent) for event in reader.parse(text)):
-            raise ManifestError(f"{where}: aliases are not read; write the value out")
-        document = YAML(typ="safe", pure=True).load(text)
-    except YAMLError as error:
-        raise ManifestError(f"{where}: not YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise ManifestError(f"{where}: nested too deeply") from None
-    if not isinstance(document, dict):
-        raise ManifestError(f"{where}: a manifest is a mapping with version and tools")
-    return document

@@ -1,0 +1,114 @@
+"""Scenario files: stories of calls with the verdict that each must get.
+
+One file is one case. Its stories share a manifest and settings; an attack stands beside an honest twin, so that a rule
+that stops the one can't do it by stopping the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from interlock.errors import Misconfigured
+
+_STRICT: Final = ConfigDict(extra="forbid", strict=True)
+
+
+class ScenarioError(Misconfigured):
+    """A scenario file is wrong; the message names the file and the place."""
+
+
+class Expected(BaseModel):
+    """What a call must get. ``code`` and ``causes`` are checked when given; causes are the labels, in any order."""
+
+    model_config = _STRICT
+    expect: Literal["allow", "ask", "deny"]
+    code: str = ""
+    causes: list[str] | None = None
+
+
+class CallStep(Expected):
+    """One proposed call, and what its tool answers when it runs."""
+
+    call: str
+    server: str = ""
+    arguments: Any = Field(default_factory=dict)
+    result: Any = "ok"
+    external: bool = True
+    fails: bool = False
+
+
+class Step(BaseModel):
+    """One step of a story: exactly one of its keys."""
+
+    model_config = _STRICT
+    user: str | None = None
+    pasted: str | None = None
+    admit: str | None = None
+    labels: list[str] = []
+    source: str = "scenario"
+    batch: list[CallStep] | None = None
+    one: CallStep | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Any) -> Any:
+        """``call: …`` stands directly in the step."""
+        if isinstance(value, dict) and "call" in value:
+            return {"one": value}
+        return value
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Step:
+        given = [name for name in ("user", "pasted", "admit", "batch", "one") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError("a step is one of user, pasted, admit, call, batch")
+        return self
+
+    @property
+    def calls(self) -> list[CallStep]:
+        return [self.one] if self.one is not None else (self.batch or [])
+
+
+class Story(BaseModel):
+    """A conversation from its first word on."""
+
+    model_config = _STRICT
+    kind: Literal["attack", "honest"]
+    says: str
+    steps: list[Step] = Field(min_length=1)
+
+
+class Scenario(BaseModel):
+    """One file.
+
+    ``manifest`` is a path relative to the file, or the mapping itself; ``policies`` are directories of the user's own
+    controls, relative too.
+    """
+
+    model_config = _STRICT
+    version: Literal[1]
+    case: str = ""
+    title: str
+    manifest: str | dict[str, Any]
+    settings: dict[str, Any] = {}
+    policies: list[str] = []
+    stories: dict[str, Story] = Field(min_length=1)
+
+
+def parse_scenario(document: Mapping[str, Any], where: str) -> Scenario:
+    """Read a scenario strictly.
+
+    Raises:
+        ScenarioError: every problem with its place.
+    """
+    try:
+        return Scenario.model_validate(dict(document))
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors(include_url=False, include_input=False):
+            place = ".".join(str(part) for part in problem["loc"]) or "top level"
+            lines.append(f"{where}: {place}: {problem['msg']}")
+        raise ScenarioError("\n".join(lines)) from None
