@@ -7,7 +7,7 @@ Every setting has a default that is the strict one, except where strictness woul
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -45,6 +45,14 @@ class Settings(BaseModel):
     address_book: AddressBook = Field(
         default_factory=AddressBook, description="Destinations that the operator vouches for, by kind."
     )
+
+
+SETTING_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    name: get_args(field.annotation)
+    for name, field in Settings.model_fields.items()
+    if get_origin(field.annotation) is Literal
+}
+"""Settings with a closed set of values: what a prover tries all combinations of."""
 
 
 _MEANINGS: Final = {"extra_forbidden": "unknown setting", "missing": "missing"}

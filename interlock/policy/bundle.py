@@ -20,7 +20,7 @@ from interlock.model.digests import Digest, digest
 from interlock.model.document import document_schema
 from interlock.model.settings import Settings
 from interlock.policy.builtins import ALLOWED
-from interlock.policy.rego_ast import Module, Ref, Rule, constant, parse_module
+from interlock.policy.rego_ast import Module, Ref, Rule, absolute, constant, parse_module, until_computed
 
 MAX_FILES: Final = 1000
 MAX_FILE_BYTES: Final = 256 << 10
@@ -125,7 +125,7 @@ def assemble(sources: Iterable[Source], settings: Settings) -> Bundle:
     return Bundle(tuple(ordered), MappingProxyType(dict(sorted(controls.items()))), data, revision)
 
 
-def _code(module: Module) -> str | None:
+def code_of(module: Module) -> str | None:
     """Code of the control that a file belongs to, or None for the entry point and libraries."""
     if module.package[:2] == ("interlock", "controls") and len(module.package) == 3:
         return module.package[2]
@@ -135,7 +135,7 @@ def _code(module: Module) -> str | None:
 
 
 def _texts(source: Source, module: Module) -> Iterator[tuple[str, ControlText]]:
-    code = _code(module)
+    code = code_of(module)
     if code is None:
         return
     metadata = _metadata(source.path, source.text)
@@ -205,7 +205,7 @@ class _Checks:
             elif len(module.package) != 2 or not CODE.fullmatch(module.package[1]):
                 yield f"{where}: package {name} must be {first}.<name>, one lower-case name with _ and digits"
         for _, module in self._modules:
-            code = _code(module)
+            code = code_of(module)
             if code is None:
                 continue
             kind = module.package[0]
@@ -216,7 +216,7 @@ class _Checks:
     def _controls(self) -> Iterator[str]:
         by_code: dict[str, list[Module]] = {}
         for _, module in self._modules:
-            code = _code(module)
+            code = code_of(module)
             if code is not None:
                 by_code.setdefault(code, []).append(module)
         if not by_code:
@@ -271,26 +271,13 @@ class _Checks:
             )
 
     def _ref(self, source: Source, module: Module, rule: Rule, ref: Ref) -> Iterator[str]:
-        full = self._absolute(module, rule, ref)
+        full = absolute(module, rule, ref)
         if full is None:
             return
         if full[0] == "input":
             yield from self._input(module, ref.line, full)
         elif full[0] == "data":
             yield from self._data(source, module, ref.line, full)
-
-    def _absolute(self, module: Module, rule: Rule, ref: Ref, depth: int = 0) -> tuple[str | None, ...] | None:
-        """The reference from its root, through imports and through variables of ``some`` and ``every``."""
-        root, rest = ref.parts[0], ref.parts[1:]
-        if root in ("input", "data"):
-            return ref.parts
-        if root in module.imports:
-            return (*module.imports[root], *rest)
-        bound = rule.bindings.get(root or "")
-        if bound is not None and depth < 8:
-            base = self._absolute(module, rule, bound, depth + 1)
-            return None if base is None else (*base, None, *rest)
-        return None
 
     def _input(self, module: Module, line: int, path: tuple[str | None, ...]) -> Iterator[str]:
         schema: Any = self._schema
@@ -322,7 +309,7 @@ class _Checks:
                     return
                 value = value[part]
             return
-        names = _until_computed(path[1:])
+        names = until_computed(path[1:])
         if not any(self._defines(package, rules, names) for package, rules in self._rules.items()):
             if source.own and names == ("controls",):
                 return  # the user's controls, of which there may be none
@@ -367,19 +354,9 @@ class _Checks:
             if root in self._rules[module.package] and root not in rule.bindings:
                 yield (*module.package, root)
                 continue
-            full = self._absolute(module, rule, ref)
+            full = absolute(module, rule, ref)
             if full is not None and full[0] == "data":
-                yield _until_computed(full[1:])
-
-
-def _until_computed(parts: Iterable[str | None]) -> tuple[str, ...]:
-    """The constant beginning of a reference: a computed part may stand for any name."""
-    names: list[str] = []
-    for part in parts:
-        if part is None:
-            break
-        names.append(part)
-    return tuple(names)
+                yield until_computed(full[1:])
 
 
 def _cycle(

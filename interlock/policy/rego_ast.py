@@ -7,7 +7,8 @@ calls, ``with``, rule heads, and where each of them stands.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -275,3 +276,119 @@ def constant(node: Node) -> Any:
     if kind == "Object":
         return {constant(key): constant(value) for _, key, value in inner["fields"]}
     raise ValueError(kind)
+
+
+def absolute(module: Module, rule: Rule, ref: Ref, depth: int = 0) -> tuple[str | None, ...] | None:
+    """A reference from its root (``input`` or ``data``), through imports and through variables of ``some`` and
+    ``every``; None when it begins at a local name."""
+    root, rest = ref.parts[0], ref.parts[1:]
+    if root in ("input", "data"):
+        return ref.parts
+    if root in module.imports:
+        return (*module.imports[root], *rest)
+    bound = rule.bindings.get(root or "")
+    if bound is not None and depth < 8:
+        base = absolute(module, rule, bound, depth + 1)
+        return None if base is None else (*base, None, *rest)
+    return None
+
+
+def until_computed(parts: Iterable[str | None]) -> tuple[str, ...]:
+    """The constant beginning of a reference: a computed part may stand for any name."""
+    names: list[str] = []
+    for part in parts:
+        if part is None:
+            break
+        names.append(part)
+    return tuple(names)
+
+
+def paths_read(modules: Iterable[Module], root: str) -> list[tuple[str, ...]]:
+    """Paths below ``input`` or ``data`` that some files read, each once, sorted; a path covers what lies below it."""
+    found = set()
+    for module in modules:
+        for rule in module.rules:
+            for ref in rule.refs:
+                full = absolute(module, rule, ref)
+                if full is not None and full[0] == root:
+                    found.add(until_computed(full[1:]))
+    return sorted(one for one in found if not any(one[: len(other)] == other for other in found if other != one))
+
+
+def strings(module: Module) -> list[str]:
+    """Every string constant in a file's rules, each once, sorted."""
+    found: set[str] = set()
+
+    def walk(node: Node) -> None:
+        if isinstance(node, dict):
+            text = node.get("String")
+            if isinstance(text, dict):
+                found.add(text["value"])
+            for child in node.values():
+                walk(child)
+        elif isinstance(node, list):
+            for child in node:
+                walk(child)
+
+    for rule in module.rules:
+        walk(rule.node)
+    return sorted(found)
+
+
+def span_of(node: Node) -> tuple[int, int, int]:
+    """Where a rule stands: first byte, byte after the last, line. An `else` belongs to the rule before it."""
+    (inner,) = node.values()
+    span = inner["span"]
+    return span["start"], span["end"], span["line"]
+
+
+def statements(node: Node) -> Iterator[tuple[int, int, int, bool]]:
+    """Every statement in a rule's bodies, also below ``every`` and in comprehensions.
+
+    Yields first byte, byte after the last, line, and whether it is a condition (rather than a ``some`` or an
+    assignment, which bind names).
+    """
+    for query in _queries(node):
+        for statement in query["stmts"]:
+            (kind, inner), *_ = statement["literal"].items()
+            binds = kind in ("SomeIn", "SomeVars", "Every") or (
+                kind == "Expr" and isinstance(inner.get("expr"), dict) and "AssignExpr" in inner["expr"]
+            )
+            span = statement["span"]
+            yield span["start"], span["end"], span["line"], not binds
+
+
+def bodies(node: Node) -> Iterator[tuple[Node, list[tuple[int, int, int]]]]:
+    """The bodies of a rule, ``else`` branches too: the value that each would give (a tree, or None for true) and the
+    place of each statement at its top level (first byte, byte after the last, line)."""
+    inner = node["Spec"]
+    (head,) = inner["head"].values()
+    assign = head.get("assign")
+    for body in inner["bodies"]:
+        given = body.get("assign") or assign
+        found = []
+        for statement in body["query"]["stmts"]:
+            span = statement["span"]
+            found.append((span["start"], span["end"], span["line"]))
+        yield (given["value"] if given else None), found
+
+
+def closed(data: bytes, start: int, end: int) -> int:
+    """The engine's spans leave out the quote that closes a string at their end; the true end."""
+    text = re.sub(rb"\\.", b"", data[start:end])
+    for quote in (b'"', b"`"):
+        if text.count(quote) % 2 and data[end : end + 1] == quote:
+            return end + 1
+    return end
+
+
+def _queries(node: Node) -> Iterator[Node]:
+    if isinstance(node, dict):
+        query = node.get("query")
+        if isinstance(query, dict) and "stmts" in query:
+            yield query
+        for child in node.values():
+            yield from _queries(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _queries(child)
