@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,15 +14,24 @@ import structlog
 from interlock.errors import ManifestError, Misconfigured
 from interlock.gate.conversation import Conversation, SystemClock
 from interlock.gate.drivers import World
-from interlock.gate.guard import Guard
+from interlock.gate.guard import Active, Guard
 from interlock.gate.steps import Rules
 from interlock.gate.tools import Tool
 from interlock.model import manifest as manifests
+from interlock.model.configuration import (
+    Configuration,
+    ConfigurationError,
+    narrow,
+    parse_configuration,
+    parse_narrowing,
+)
+from interlock.model.markup import Syntax, read
 from interlock.model.origins import address_book
 from interlock.model.results import Outcome
 from interlock.model.scenario import Scenario
-from interlock.model.settings import parse_settings
-from interlock.policy.bundle import assemble, read_sources, shipped_sources
+from interlock.model.settings import Settings, parse_settings
+from interlock.model.tools import ToolId, ToolSpec
+from interlock.policy.bundle import Bundle, Source, assemble, read_folder, shipped_sources
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.ports import Clock, Engine, Files, Journal
 from interlock.stores.memory import MemoryJournal
@@ -47,15 +57,7 @@ class Manifest(manifests.Manifest):
             ManifestError: it can't be read or is wrong; the message names every place.
         """
         file = Path(path)
-        syntaxes = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
-        syntax = syntaxes.get(file.suffix)
-        if syntax is None:
-            raise ManifestError(f"{file}: a manifest is a .toml, .yaml or .yml file")
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ManifestError(f"{file}: can't be read: {error}") from None
-        return cls.loads(text, syntax="toml" if syntax == "toml" else "yaml", where=str(file))
+        return cls.loads(_text(file, ManifestError), syntax=_syntax(file, ManifestError), where=str(file))
 
 
 class LocalFiles:
@@ -70,6 +72,24 @@ class LocalFiles:
             except (OSError, ValueError):
                 continue
         return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an Interlock is made of, read anew by every reload.
+
+    Attributes:
+        policies: directories or archives of the user's own controls.
+        settings: of the shipped controls, and under ``controls`` those of the user's.
+        protected: files and folders that only the operator may change.
+        unavailable: declared tools that may not run here.
+    """
+
+    manifest: manifests.Manifest
+    policies: tuple[Path, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    protected: tuple[Path, ...] = ()
+    unavailable: frozenset[ToolId] = frozenset()
 
 
 class Interlock:
@@ -96,7 +116,7 @@ class Interlock:
         Args:
             manifest: what the tools may return and where they may send.
             tools: functions wrapped by ``@tool``, which carry their own specs.
-            policies: directories of the user's own controls, beside the shipped ones.
+            policies: directories or archives of the user's own controls, beside the shipped ones.
             settings: of the shipped controls; unknown ones are refused.
             engine: answers documents; by default the embedded one with the shipped and the given controls.
             journal: where decisions are recorded; by default in memory, which is said once in the log.
@@ -108,29 +128,65 @@ class Interlock:
         specs = [one.spec for one in tools]
         if manifest is None and not specs:
             raise Misconfigured("an Interlock needs a manifest or tools; without them every call would be unknown")
-        self.manifest = (manifest or Manifest({})).joined(specs)
-        parsed = parse_settings(settings or {})
-        directories = [Path(one) for one in policies]
-        if engine is None:
-            sources = [*shipped_sources(), *(source for one in directories for source in read_sources(one))]
-            engine = EmbeddedEngine(assemble(sources, parsed))
-        if not engine.controls:
-            raise Misconfigured("the engine has no control, so nothing could ever be allowed")
-        self.engine = engine
+        parts = Parts(
+            (manifest or Manifest({})).joined(specs),
+            tuple(Path(one) for one in policies),
+            dict(settings or {}),
+            tuple(Path(one) for one in protected),
+        )
+        self._begin(lambda: parts, engine, journal, clock, files)
+
+    @classmethod
+    def load(
+        cls,
+        configuration: str | os.PathLike[str],
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        tools: Iterable[Tool] = (),
+        journal: Journal | None = None,
+        clock: Clock | None = None,
+        files: Files | None = None,
+    ) -> Self:
+        """Build from the operator's ``interlock.toml``.
+
+        Args:
+            workspace: a narrowing file of a project: it may add labels, controls and denials, and nothing else.
+
+        Raises:
+            Misconfigured: any file is wrong; nothing was built.
+        """
+        specs = [one.spec for one in tools]
+        self = cls.__new__(cls)
+        self._begin(lambda: read_parts(configuration, workspace, specs), None, journal, clock, files)
+        return self
+
+    def _begin(
+        self,
+        read: Callable[[], Parts],
+        engine: Engine | None,
+        journal: Journal | None,
+        clock: Clock | None,
+        files: Files | None,
+    ) -> None:
         if journal is None:
             journal = MemoryJournal()
             _say_once_that_memory_forgets()
-        self.journal = journal
-        own = [*directories, *(Path(one) for one in protected)]
-        self._world = World(engine, journal, clock or SystemClock(), files or LocalFiles())
-        self._rules = Rules(
-            manifest=self.manifest,
-            controls=engine.controls,
-            revision=engine.revision,
-            engine=engine.name,
-            operator=address_book(parsed.address_book.model_dump()),
-            protected=tuple(os.path.realpath(one) for one in own),
-        )
+        self._read = read
+        self._engine = engine
+        self._world = (journal, clock or SystemClock(), files or LocalFiles())
+        self._active = self._assembled()
+
+    @property
+    def manifest(self) -> manifests.Manifest:
+        return self._active.rules.manifest
+
+    @property
+    def engine(self) -> Engine:
+        return self._active.world.engine
+
+    @property
+    def journal(self) -> Journal:
+        return self._active.world.journal
 
     def guard(self, conversation: Conversation) -> Guard:
         """The guard of one conversation. Guards of the same conversation share its taint.
@@ -138,7 +194,108 @@ class Interlock:
         Raises:
             WrongJournal: the conversation writes to another journal already.
         """
-        return Guard(conversation, self._world, self._rules, _decided)
+        return Guard(conversation, lambda: self._active, _decided)
+
+    def reload(self) -> str:
+        """Read configuration, manifest files and controls again, and replace all of them or nothing.
+
+        Returns:
+            The new revision. Guards use it from their next call on; taint is not touched.
+
+        Raises:
+            Misconfigured: something is wrong; what was in force stays in force.
+        """
+        self._active = self._assembled()
+        return self._active.rules.revision
+
+    def _assembled(self) -> Active:
+        parts = self._read()
+        bundle_settings, bundle = bundled(parts.policies, parts.settings)
+        engine = self._engine if self._engine is not None else EmbeddedEngine(bundle)
+        if not engine.controls:
+            raise Misconfigured("the engine has no control, so nothing could ever be allowed")
+        journal, clock, files = self._world
+        rules = Rules(
+            manifest=parts.manifest,
+            controls=engine.controls,
+            revision=engine.revision,
+            engine=engine.name,
+            operator=address_book(bundle_settings.address_book.model_dump()),
+            protected=tuple(os.path.realpath(one) for one in (*parts.policies, *parts.protected)),
+            unavailable=parts.unavailable,
+        )
+        return Active(World(engine, journal, clock, files), rules)
+
+
+def bundled(policies: Iterable[Path], settings: Mapping[str, Any]) -> tuple[Settings, Bundle]:
+    """The shipped controls and those of some directories or archives, with settings, checked.
+
+    Raises:
+        Misconfigured: any of it is wrong.
+    """
+    parsed = parse_settings(settings)
+    sources = list(shipped_sources())
+    schemas: list[Source] = []
+    for one in policies:
+        folder = read_folder(one)
+        sources += folder.sources
+        schemas += folder.schemas
+    return parsed, assemble(sources, parsed, schemas)
+
+
+def read_configuration(path: str | os.PathLike[str]) -> tuple[Configuration, Path]:
+    """The configuration and the folder that its paths are relative to.
+
+    Raises:
+        ConfigurationError: it can't be read or is wrong.
+    """
+    file = Path(path)
+    document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), str(file), ConfigurationError)
+    return parse_configuration(document, str(file)), file.parent
+
+
+def read_parts(
+    path: str | os.PathLike[str], workspace: str | os.PathLike[str] | None = None, specs: Iterable[ToolSpec] = ()
+) -> Parts:
+    """Everything that a configuration names, narrowed by a workspace's file if there is one.
+
+    Raises:
+        Misconfigured: any file can't be read or is wrong.
+    """
+    configuration, folder = read_configuration(path)
+    inline = {"version": 1, "tools": configuration.tools, "servers": configuration.servers}
+    manifest = Manifest.parse(inline, str(path)).joined(specs)
+    for name in configuration.manifest:
+        manifest = manifest.joined(Manifest.load(folder / name), str(folder / name))
+    if not len(manifest):
+        raise ConfigurationError(f'{path}: no tool is declared; write [tools.NAME], or manifest = ["tools.toml"]')
+    policies = [folder / one for one in configuration.policies]
+    protected = [Path(path), *(folder / one for one in configuration.manifest)]
+    if workspace is None:
+        return Parts(manifest, tuple(policies), configuration.settings, tuple(protected))
+    file = Path(workspace)
+    document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), str(file), ConfigurationError)
+    narrowing = parse_narrowing(document, str(file))
+    narrowed = narrow(manifest, parse_settings(configuration.settings), narrowing, str(file))
+    settings = {**configuration.settings, **narrowing.settings}
+    policies += [file.parent / one for one in narrowing.policies]
+    return Parts(narrowed.manifest, tuple(policies), settings, (*protected, file), narrowed.denied)
+
+
+def _text(file: Path, error: type[Misconfigured]) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        what = problem.strerror if isinstance(problem, OSError) else "not UTF-8"
+        raise error(f"{file}: can't be read: {what}") from None
+
+
+def _syntax(file: Path, error: type[Misconfigured]) -> Syntax:
+    if file.suffix == ".toml":
+        return "toml"
+    if file.suffix in (".yaml", ".yml"):
+        return "yaml"
+    raise error(f"{file}: must be a .toml, .yaml or .yml file")
 
 
 def interlock_for(scenario: Scenario, folder: Path) -> Interlock:

@@ -7,6 +7,7 @@ import contextvars
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,6 +28,14 @@ _ACTIVE: ContextVar[Guard | None] = ContextVar("interlock_guard", default=None)
 Decided = Callable[[Outcome], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Active:
+    """What is in force: the ports, and the rules that belong to their engine. Replaced whole by a reload."""
+
+    world: World
+    rules: Rules
+
+
 class Guard:
     """Decides, runs and records the tool calls of one conversation. Safe to share between threads.
 
@@ -34,11 +43,11 @@ class Guard:
     denied or a tool failed: both are outcomes.
     """
 
-    def __init__(self, conversation: Conversation, world: World, rules: Rules, decided: Decided) -> None:
-        conversation.bind(world.journal)
+    def __init__(self, conversation: Conversation, current: Callable[[], Active], decided: Decided) -> None:
+        """``current`` gives what is in force now; it is read once per step, so a reload never splits a decision."""
+        conversation.bind(current().world.journal)
         self.conversation = conversation
-        self._world = world
-        self._rules = rules
+        self._current = current
         self._decided = decided
         self._tokens: list[Token[Guard | None]] = []
 
@@ -50,11 +59,13 @@ class Guard:
         Returns:
             A ticket with one outcome per call: refused calls have their result already, allowed ones are pending.
         """
-        return self._noted(drive(steps.propose(self.conversation.id, calls, self._rules), self._world))
+        now = self._current()
+        return self._noted(drive(steps.propose(self.conversation.id, calls, now.rules), now.world))
 
     async def apropose(self, *calls: Call) -> Ticket:
         """Like :meth:`propose`, for ports that must be awaited."""
-        return self._noted(await adrive(steps.propose(self.conversation.id, calls, self._rules), self._world))
+        now = self._current()
+        return self._noted(await adrive(steps.propose(self.conversation.id, calls, now.rules), now.world))
 
     def observe(self, ticket: Ticket, call_id: str, result: ToolResult | BaseException | str) -> Outcome:
         """Report what came of an allowed call: joins its labels and returns what the model may see.
@@ -63,17 +74,17 @@ class Guard:
             Refused: the ticket belongs to another conversation, or allowed no call of this id.
         """
         allowed = self._pending(ticket, call_id)
-        return drive(steps.observe(self.conversation.id, allowed, _result(result)), self._world)
+        return drive(steps.observe(self.conversation.id, allowed, _result(result)), self._current().world)
 
     async def aobserve(self, ticket: Ticket, call_id: str, result: ToolResult | BaseException | str) -> Outcome:
         """Like :meth:`observe`, for ports that must be awaited."""
         allowed = self._pending(ticket, call_id)
-        return await adrive(steps.observe(self.conversation.id, allowed, _result(result)), self._world)
+        return await adrive(steps.observe(self.conversation.id, allowed, _result(result)), self._current().world)
 
     def preview(self, call: Call, *siblings: Call) -> Decision:
         """What would be decided now. A dry run: nothing is recorded or put in flight."""
-        decisions = drive(steps.preview(self.conversation.id, (call, *siblings), self._rules), self._world)
-        return decisions[0]
+        now = self._current()
+        return drive(steps.preview(self.conversation.id, (call, *siblings), now.rules), now.world)[0]
 
     def admit(self, text: str, *, labels: Iterable[str], source: str) -> str:
         """Let content enter that no tool brought. Its labels are on record before the text is returned.
@@ -89,7 +100,7 @@ class Guard:
         parsed = tuple(sorted({label(one) for one in labels}))
         if not parsed:
             raise Refused("admit needs at least one label, such as untrusted:memory; content never enters unlabelled")
-        now = steps.stamp(self._world.clock.now())
+        now = steps.stamp(self._current().world.clock.now())
         self.conversation.record(Admitted(now, source[:256], parsed, content_digest(text), len(text)))
         return text
 
@@ -148,13 +159,13 @@ class Guard:
         allowed = ticket.allowed.get(call_id)
         if allowed is None:
             return ticket.outcomes[call_id]
-        return drive(steps.run_allowed(self.conversation.id, allowed), self._world, run)
+        return drive(steps.run_allowed(self.conversation.id, allowed), self._current().world, run)
 
     async def _arun(self, ticket: Ticket, call_id: str, run: Run) -> Outcome:
         allowed = ticket.allowed.get(call_id)
         if allowed is None:
             return ticket.outcomes[call_id]
-        return await adrive(steps.run_allowed(self.conversation.id, allowed), self._world, run)
+        return await adrive(steps.run_allowed(self.conversation.id, allowed), self._current().world, run)
 
     def _noted(self, ticket: Ticket) -> Ticket:
         for outcome in ticket.outcomes.values():

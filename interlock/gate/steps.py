@@ -34,6 +34,7 @@ from interlock.model.decisions import (
     ENGINE_ERROR,
     INVALID_CALL,
     JOURNAL_ERROR,
+    UNAVAILABLE,
     Cause,
     Decision,
     Reason,
@@ -71,6 +72,7 @@ class Rules:
     Attributes:
         operator: digests of the operator's address book.
         protected: absolute paths of Interlock's own files.
+        unavailable: declared tools that may not run here.
     """
 
     manifest: Manifest
@@ -79,6 +81,7 @@ class Rules:
     engine: str
     operator: frozenset[Digest]
     protected: tuple[str, ...]
+    unavailable: frozenset[ToolId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def propose(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator
     Every call of the round is in the ticket exactly once, refused or pending. Raises nothing but :class:`Bug` and
     interpreter exits: whatever fails, nothing has been executed yet, so a refusal is always safe.
     """
-    proposals = _prepared(calls, rules.manifest)
+    proposals = _prepared(calls, rules)
     try:
         decided = yield from _decide(conversation, proposals, rules, record=True)
     except Bug:
@@ -133,7 +136,7 @@ def propose(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator
 
 def preview(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, list[Decision]]:
     """The decisions that :func:`propose` would make. Nothing is recorded and nothing is in flight (T8)."""
-    proposals = _prepared(calls, rules.manifest)
+    proposals = _prepared(calls, rules)
     try:
         decided = yield from _decide(conversation, proposals, rules, record=False)
     except Bug:
@@ -197,7 +200,7 @@ def _in_doubt(conversation: str, allowed: Allowed, error: BaseException) -> Step
 # --- deciding -------------------------------------------------------------------------------------------------------
 
 
-def _prepared(calls: Sequence[Call], manifest: Manifest) -> list[_Proposal]:
+def _prepared(calls: Sequence[Call], rules: Rules) -> list[_Proposal]:
     """Freeze every call, and give each an id of its own. Malformed calls are refused here, whatever else they say."""
     proposals: list[_Proposal] = []
     taken: set[str] = set()
@@ -206,8 +209,10 @@ def _prepared(calls: Sequence[Call], manifest: Manifest) -> list[_Proposal]:
         problem: Reason | None = None
         call_id = raw.id if is_call_id(raw.id) else ""
         try:
-            frozen, spec = freeze(raw, manifest)
+            frozen, spec = freeze(raw, rules.manifest)
             found = asked(frozen, spec)
+            if frozen.tool in rules.unavailable:
+                found, problem = None, failure(UNAVAILABLE, f"{str(frozen.tool)!r} is denied by the workspace")
         except Refused as error:
             text = f"The call was malformed and was not made: {error}."
             problem = failure(INVALID_CALL, str(error), for_model=text)

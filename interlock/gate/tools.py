@@ -120,13 +120,17 @@ def tool(
         signature = inspect.signature(function)
         _check_arguments(where, signature, [*entry["destinations"], *entry["content"]])
         # The signature is part of the spec's digest: a function that takes other arguments is another tool.
-        whole = {**entry, "description": json.dumps([description, str(signature)])}
+        takes = [one.name for one in signature.parameters.values() if one.kind not in _VARIADIC]
+        whole = {**entry, "arguments": takes, "description": json.dumps([description, str(signature)])}
         tools = {named: whole}
         document = {"version": 1, "servers": {server: {"tools": tools}}} if server else {"version": 1, "tools": tools}
         spec = Manifest.parse(document, where).spec(ToolId(server, named))
         return (AsyncTool if inspect.iscoroutinefunction(function) else Tool)(function, spec)
 
     return wrap
+
+
+_VARIADIC = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 
 
 def _check_arguments(where: str, signature: inspect.Signature, names: Iterable[str]) -> None:

@@ -38,7 +38,8 @@ ALLOWED: Final = "allowed"
 ENGINE_ERROR: Final = "engine_error"
 JOURNAL_ERROR: Final = "journal_error"
 INVALID_CALL: Final = "invalid_call"
-GATE_CODES: Final = frozenset({ALLOWED, ENGINE_ERROR, JOURNAL_ERROR, INVALID_CALL})
+UNAVAILABLE: Final = "unavailable"
+GATE_CODES: Final = frozenset({ALLOWED, ENGINE_ERROR, JOURNAL_ERROR, INVALID_CALL, UNAVAILABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ _MODEL_TEXTS: Final = {
     " until the operator has repaired it.",
     JOURNAL_ERROR: "The security journal could not be written, so the call was not made.",
     INVALID_CALL: "The call was malformed and was not made.",
+    UNAVAILABLE: "This tool is not available here. Do not call it again.",
 }
 
 

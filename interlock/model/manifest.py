@@ -21,6 +21,7 @@ from interlock.model.digests import NO_DIGEST, Digest, digest
 from interlock.model.labels import Label, Leg, label, leg_of
 from interlock.model.markup import Syntax, read
 from interlock.model.tools import Effect, Egress, Kind, ToolId, ToolSpec, undeclared
+from interlock.model.validation import explained
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,127}")
 SERVER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
@@ -38,6 +39,7 @@ class _Tool(BaseModel):
     opens: list[str] = []
     destinations: dict[str, str] = {}
     content: list[str] = []
+    arguments: list[str] = []
     effect: Literal["none", "write", "destroy", "control"] = "none"
     audience: Literal["closed", ""] = ""
     description: str = ""
@@ -81,8 +83,10 @@ class Manifest:
         """
         try:
             file = _File.model_validate(dict(document))
-        except (ValidationError, ValueError, TypeError) as error:
-            raise ManifestError(_explain(where, error)) from None
+        except ValidationError as error:
+            raise ManifestError(explained(error, where)) from None
+        except (ValueError, TypeError) as error:
+            raise ManifestError(f"{where}: not a manifest: {error}") from None
         specs: dict[ToolId, ToolSpec] = {}
         groups = [("", file.tools), *((name, one.tools) for name, one in file.servers.items())]
         for server, tools in groups:
@@ -183,6 +187,7 @@ def _spec(where: str, tool: ToolId, entry: _Tool) -> ToolSpec:
         effect=Effect(entry.effect),
         destinations=destinations,
         content=tuple(entry.content),
+        arguments=tuple(entry.arguments),
         description=entry.description,
     )
 
@@ -203,14 +208,3 @@ def _only(place: str, field: str, labels: Iterable[Label], *legs: Leg) -> None:
         if leg_of(one) not in legs:
             allowed = " or ".join(leg.value for leg in legs)
             raise ManifestError(f"{place}: {one!r} under {field}, which takes {allowed} labels")
-
-
-def _explain(where: str, error: Exception) -> str:
-    if not isinstance(error, ValidationError):
-        return f"{where}: not a manifest: {error}"
-    lines = []
-    for problem in error.errors(include_url=False, include_input=False):
-        place = ".".join(str(part) for part in problem["loc"]) or "top level"
-        text = {"extra_forbidden": "unknown key", "missing": "missing"}.get(problem["type"], problem["msg"])
-        lines.append(f"{where}: {place}: {text}")
-    return "\n".join(lines)

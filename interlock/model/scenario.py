@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from interlock.errors import Misconfigured
+from interlock.model.validation import explained
 
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
 
@@ -107,8 +108,4 @@ def parse_scenario(document: Mapping[str, Any], where: str) -> Scenario:
     try:
         return Scenario.model_validate(dict(document))
     except ValidationError as error:
-        lines = []
-        for problem in error.errors(include_url=False, include_input=False):
-            place = ".".join(str(part) for part in problem["loc"]) or "top level"
-            lines.append(f"{where}: {place}: {problem['msg']}")
-        raise ScenarioError("\n".join(lines)) from None
+        raise ScenarioError(explained(error, where)) from None

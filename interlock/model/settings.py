@@ -42,6 +42,10 @@ class Settings(BaseModel):
     open_channel: Literal["deny", "ask"] = Field(
         "deny", description="What happens when private data, untrusted content and a standing channel would meet."
     )
+    controls: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Settings of your own controls; each is declared in a settings.schema.json beside them.",
+    )
     address_book: AddressBook = Field(
         default_factory=AddressBook, description="Destinations that the operator vouches for, by kind."
     )

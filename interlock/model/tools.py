@@ -75,6 +75,7 @@ class ToolSpec:
         effect: what it changes besides sending.
         destinations: argument name → kind, for arguments that name a receiver or a target.
         content: names of arguments that are payload.
+        arguments: names of all arguments that the tool takes, where they are known; for `interlock check`.
         description: for people, and part of the digest: a tool that describes itself anew is a new tool.
         known: False only for :func:`undeclared` tools.
     """
@@ -87,12 +88,13 @@ class ToolSpec:
     effect: Effect = Effect.NONE
     destinations: tuple[tuple[str, Kind], ...] = ()
     content: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     description: str = ""
     known: bool = True
     digest: Digest = NO_DIGEST
 
     def __post_init__(self) -> None:
-        for field in ("returns", "reads", "opens", "destinations", "content"):
+        for field in ("returns", "reads", "opens", "destinations", "content", "arguments"):
             object.__setattr__(self, field, tuple(sorted(set(getattr(self, field)))))
         object.__setattr__(self, "digest", digest("tool", self.canonical()))
 
@@ -109,6 +111,7 @@ class ToolSpec:
                 "effect": self.effect.value,
                 "destinations": [[name, kind.value] for name, kind in self.destinations],
                 "content": self.content,
+                "arguments": self.arguments,
                 "description": self.description,
                 "known": self.known,
             }

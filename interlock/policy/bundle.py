@@ -7,6 +7,7 @@ otherwise accept the file and be silent, loose or dead later: each refusal names
 from __future__ import annotations
 
 import re
+import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,11 @@ from interlock.model.document import document_schema
 from interlock.model.settings import Settings
 from interlock.policy.builtins import ALLOWED
 from interlock.policy.rego_ast import Module, Ref, Rule, absolute, constant, parse_module, until_computed
+from interlock.policy.user_settings import user_settings
 
 MAX_FILES: Final = 1000
 MAX_FILE_BYTES: Final = 256 << 10
+MAX_ARCHIVE_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,36 +64,84 @@ def shipped_directory() -> Path:
     raise PolicyError("the shipped policies are not installed; install interlock again")
 
 
-def read_sources(directory: str | Path, *, own: bool = False) -> list[Source]:
-    """All Rego files below a directory, tests left out.
+SCHEMA: Final = "settings.schema.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What a directory or archive holds: Rego files without tests, and the schema of its settings if it has one."""
+
+    sources: tuple[Source, ...]
+    schemas: tuple[Source, ...]
+
+
+def read_folder(place: str | Path, *, own: bool = False) -> Folder:
+    """Read all controls below a directory, or in a ``.tar.gz`` archive, tests left out.
 
     Raises:
-        PolicyError: no such directory, nothing in it, a file too large, not UTF-8, or data files, which would
-            silently override rules.
+        PolicyError: no such place, nothing in it, a file too large, not UTF-8, or data files, which would silently
+            override rules.
     """
-    root = Path(directory)
-    if not root.is_dir():
+    root = Path(place)
+    if not root.exists():
         raise PolicyError(f"{root}: no such directory of controls")
-    found: list[Source] = []
-    for path in sorted(root.rglob("*")):
-        if path.name in ("data.json", "data.yaml", "data.yml"):
-            raise PolicyError(f"{path}: data files are not loaded, they could override rules; use settings instead")
-        if path.suffix != ".rego" or path.name.endswith("_test.rego") or not path.is_file():
+    files = _directory(root) if root.is_dir() else _archive(root)
+    sources: list[Source] = []
+    schemas: list[Source] = []
+    for name, data in files:
+        shown = name if own else f"{root}/{name}"
+        base = name.rpartition("/")[2]
+        if base in ("data.json", "data.yaml", "data.yml"):
+            raise PolicyError(f"{shown}: data files are not loaded, they could override rules; use settings instead")
+        if base != SCHEMA and (not base.endswith(".rego") or base.endswith("_test.rego")):
             continue
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise PolicyError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+        if len(data) > MAX_FILE_BYTES:
+            raise PolicyError(f"{shown}: larger than {MAX_FILE_BYTES} bytes")
         try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise PolicyError(
-                f"{path}: can't be read ({type(error).__name__}); no part of the bundle is loaded"
-            ) from None
-        found.append(Source(str(path.relative_to(root)) if own else str(path), text, own))
-        if len(found) > MAX_FILES:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise PolicyError(f"{shown}: not UTF-8; no part of the bundle is loaded") from None
+        (schemas if base == SCHEMA else sources).append(Source(shown, text, own))
+        if len(sources) > MAX_FILES:
             raise PolicyError(f"{root}: more than {MAX_FILES} files")
-    if not found:
+    if not sources:
         raise PolicyError(f"{root}: no .rego file with a control in it")
-    return found
+    return Folder(tuple(sources), tuple(schemas))
+
+
+def _directory(root: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and path.suffix in (".rego", ".json", ".yaml", ".yml"):
+            try:
+                yield path.relative_to(root).as_posix(), path.read_bytes()
+            except OSError as error:
+                raise PolicyError(f"{path}: can't be read ({error.strerror}); no part of it is loaded") from None
+
+
+def _archive(root: Path) -> Iterator[tuple[str, bytes]]:
+    """Members are read in memory and nothing is unpacked, so that no name in an archive can reach the file system."""
+    total = 0
+    try:
+        with tarfile.open(root, "r:*") as archive:
+            for member in archive:
+                name = member.name.removeprefix("./").lstrip("/")
+                if not member.isfile():
+                    continue
+                total += member.size
+                if total > MAX_ARCHIVE_BYTES:
+                    raise PolicyError(f"{root}: unpacks to more than {MAX_ARCHIVE_BYTES} bytes")
+                handle = archive.extractfile(member)
+                if handle is not None and Path(name).suffix in (".rego", ".json", ".yaml", ".yml"):
+                    yield name, handle.read(MAX_FILE_BYTES + 1)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise PolicyError(
+            f"{root}: not a directory, and not an archive that can be read ({type(error).__name__})"
+        ) from None
+
+
+def read_sources(directory: str | Path, *, own: bool = False) -> list[Source]:
+    """The Rego files of :func:`read_folder`."""
+    return list(read_folder(directory, own=own).sources)
 
 
 def shipped_sources() -> list[Source]:
@@ -98,11 +149,15 @@ def shipped_sources() -> list[Source]:
     return read_sources(shipped_directory(), own=True)
 
 
-def assemble(sources: Iterable[Source], settings: Settings) -> Bundle:
+def assemble(sources: Iterable[Source], settings: Settings, schemas: Iterable[Source] = ()) -> Bundle:
     """Check everything and make a bundle.
+
+    Args:
+        schemas: JSON schemas of the users' own settings, which stand under ``controls``.
 
     Raises:
         PolicyError: with every problem found, one per line; nothing was loaded.
+        SettingsError: a setting of the user's controls is unknown, missing or wrong.
     """
     ordered = sorted(sources)
     modules: list[tuple[Source, Module]] = []
@@ -115,6 +170,7 @@ def assemble(sources: Iterable[Source], settings: Settings) -> Bundle:
     if problems:
         raise PolicyError("\n".join(problems))  # the rest can't be judged without every file
     values = settings.model_dump()
+    values["controls"] = user_settings(values["controls"], schemas)
     problems.extend(_Checks(modules, values).all())
     if problems:
         raise PolicyError("\n".join(dict.fromkeys(problems)))

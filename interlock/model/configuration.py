@@ -1,0 +1,171 @@
+"""The operator's configuration file, and the file with which a workspace may narrow it.
+
+``interlock.toml`` belongs to the operator: manifest, controls, settings, engine, journal. A *narrowing* file belongs to
+a project and travels with its text, so it can be written by whoever writes the project: it may add labels, controls
+and denials, and make settings stricter. Nothing in it can widen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from interlock.errors import Misconfigured, Refused
+from interlock.model.labels import Label, label
+from interlock.model.manifest import Manifest
+from interlock.model.settings import SETTING_VALUES, Settings
+from interlock.model.tools import Effect, Egress, ToolId, ToolSpec
+from interlock.model.validation import explained
+
+_STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ConfigurationError(Misconfigured):
+    """A configuration or narrowing file is wrong; the message names the file and the place."""
+
+
+class EngineChoice(BaseModel):
+    model_config = _STRICT
+    kind: Literal["embedded"] = "embedded"
+
+
+class JournalChoice(BaseModel):
+    model_config = _STRICT
+    kind: Literal["memory"] = "memory"
+
+
+class Configuration(BaseModel):
+    """``interlock.toml``. Paths are relative to the file. Tools may stand here, in ``manifest`` files, or in both."""
+
+    model_config = _STRICT
+    version: Literal[1]
+    manifest: list[str] = []
+    policies: list[str] = []
+    scenarios: list[str] = []
+    settings: dict[str, Any] = {}
+    engine: EngineChoice = Field(default_factory=EngineChoice)
+    journal: JournalChoice = Field(default_factory=JournalChoice)
+    tools: dict[str, Any] = {}
+    servers: dict[str, Any] = {}
+
+
+class NarrowedTool(BaseModel):
+    """Labels to add to a declared tool, and stronger classes for it."""
+
+    model_config = _STRICT
+    returns: list[str] = []
+    reads: list[str] = []
+    opens: list[str] = []
+    egress: Literal["none", "blind", "chosen"] = "none"
+    effect: Literal["none", "write", "destroy", "control"] = "none"
+
+
+class Narrowing(BaseModel):
+    """A workspace's file: what it adds."""
+
+    model_config = _STRICT
+    version: Literal[1]
+    deny: list[str] = []
+    policies: list[str] = []
+    settings: dict[str, str] = {}
+    tools: dict[str, NarrowedTool] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """What is left after narrowing. ``denied`` tools are unavailable."""
+
+    manifest: Manifest
+    settings: Settings
+    denied: frozenset[ToolId]
+
+
+def parse_configuration(document: Mapping[str, Any], where: str) -> Configuration:
+    """Read a configuration strictly. Raises ConfigurationError with every problem and its place."""
+    return _parsed(Configuration, document, where)
+
+
+def parse_narrowing(document: Mapping[str, Any], where: str) -> Narrowing:
+    """Read a narrowing file strictly. Raises ConfigurationError with every problem and its place."""
+    return _parsed(Narrowing, document, where)
+
+
+_Kind = TypeVar("_Kind", bound=BaseModel)
+
+
+def _parsed(kind: type[_Kind], document: Mapping[str, Any], where: str) -> _Kind:
+    try:
+        return kind.model_validate(dict(document))
+    except ValidationError as error:
+        raise ConfigurationError(explained(error, where)) from None
+
+
+def narrow(manifest: Manifest, settings: Settings, file: Narrowing, where: str) -> Narrowed:
+    """Apply a narrowing file.
+
+    Raises:
+        ConfigurationError: it names a tool that nobody declared, or would loosen a setting.
+    """
+    specs = dict(manifest.specs)
+    problems: list[str] = []
+    for name, change in file.tools.items():
+        spec = specs.get(_tool(name))
+        if spec is None:
+            problems.append(f"{where}: tools.{name}: no such tool; a workspace can't declare tools, only narrow them")
+            continue
+        try:
+            specs[spec.id] = _narrowed(spec, change)
+        except Refused as error:
+            problems.append(f"{where}: tools.{name}: {error}")
+    denied = set()
+    for name in file.deny:
+        if _tool(name) not in specs:
+            problems.append(f"{where}: deny: no tool is called {name!r}; correct the name, or the denial stops nothing")
+        denied.add(_tool(name))
+    values: dict[str, Any] = {}
+    for name, value in file.settings.items():
+        problem = _loosens(name, value, settings)
+        if problem:
+            problems.append(f"{where}: settings.{name}: {problem}")
+        values[name] = value
+    if problems:
+        raise ConfigurationError("\n".join(problems))
+    return Narrowed(type(manifest)(specs), settings.model_copy(update=values), frozenset(denied))
+
+
+def _tool(name: str) -> ToolId:
+    server, slash, tool = name.partition("/")
+    return ToolId(server, tool) if slash else ToolId("", name)
+
+
+def _narrowed(spec: ToolSpec, change: NarrowedTool) -> ToolSpec:
+    def more(known: tuple[Label, ...], added: list[str]) -> tuple[Label, ...]:
+        return (*known, *(label(one) for one in added))
+
+    return replace(
+        spec,
+        returns=more(spec.returns, change.returns),
+        reads=more(spec.reads, change.reads),
+        opens=more(spec.opens, change.opens),
+        egress=max(spec.egress, Egress(change.egress), key=list(Egress).index),
+        effect=max(spec.effect, Effect(change.effect), key=list(Effect).index),
+    )
+
+
+# From strict to loose; a workspace may go to the left only.
+_STRICTER: Final = ("deny", "ask", "off")
+
+
+def _loosens(name: str, value: str, settings: Settings) -> str:
+    allowed = SETTING_VALUES.get(name)
+    if allowed is None:
+        return f"a workspace can change {', '.join(sorted(SETTING_VALUES))} only, and only to something stricter"
+    if value not in allowed:
+        return f"{value!r} is not one of {', '.join(allowed)}"
+    current = getattr(settings, name)
+    if _STRICTER.index(value) > _STRICTER.index(current):
+        return f"the operator says {current!r}; {value!r} would be looser"
+    return ""
