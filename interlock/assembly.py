@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,13 +25,14 @@ from interlock.model.configuration import (
     parse_configuration,
     parse_narrowing,
 )
+from interlock.model.digests import digest
 from interlock.model.markup import Syntax, read
 from interlock.model.origins import address_book
 from interlock.model.results import Outcome
 from interlock.model.scenario import Scenario
 from interlock.model.settings import Settings, parse_settings
 from interlock.model.tools import ToolId, ToolSpec
-from interlock.policy.bundle import Bundle, Source, assemble, read_folder, shipped_sources
+from interlock.policy.bundle import Bundle, Source, assemble, read_folder, shipped_directory, shipped_sources
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.ports import Clock, Engine, Files, Journal
 from interlock.stores.memory import MemoryJournal
@@ -57,18 +58,23 @@ class Manifest(manifests.Manifest):
             ManifestError: it can't be read or is wrong; the message names every place.
         """
         file = Path(path)
-        return cls.loads(_text(file, ManifestError), syntax=_syntax(file, ManifestError), where=str(file))
+        manifest = cls.loads(_text(file, ManifestError), syntax=_syntax(file, ManifestError), where=str(file))
+        return replace(manifest, path=str(file.resolve()))
 
 
 class LocalFiles:
     """Resolves paths on this machine, without opening anything."""
+
+    def __init__(self, base: str | os.PathLike[str] = ".") -> None:
+        """``base``: the folder that relative paths in the tools' arguments are relative to."""
+        self._base = os.path.realpath(base)
 
     def resolve(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Absolute paths after links and dots. A path that is no path here is left out: it stays in as written."""
         found = []
         for path in paths:
             try:
-                found.append(os.path.realpath(os.path.expanduser(path)))
+                found.append(os.path.realpath(os.path.join(self._base, os.path.expanduser(path))))
             except (OSError, ValueError):
                 continue
         return tuple(found)
@@ -80,6 +86,7 @@ class Parts:
 
     Attributes:
         policies: directories or archives of the user's own controls.
+        guests: the same, brought by a workspace.
         settings: of the shipped controls, and under ``controls`` those of the user's.
         protected: files and folders that only the operator may change.
         unavailable: declared tools that may not run here.
@@ -87,6 +94,7 @@ class Parts:
 
     manifest: manifests.Manifest
     policies: tuple[Path, ...] = ()
+    guests: tuple[Path, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     protected: tuple[Path, ...] = ()
     unavailable: frozenset[ToolId] = frozenset()
@@ -120,7 +128,9 @@ class Interlock:
             settings: of the shipped controls; unknown ones are refused.
             engine: answers documents; by default the embedded one with the shipped and the given controls.
             journal: where decisions are recorded; by default in memory, which is said once in the log.
-            protected: more files and folders that only Interlock's operator may change (the manifest's, for example).
+            files: resolves paths in arguments; by default on this machine, relative to the current folder. Give
+                ``LocalFiles(base)`` when the tools work in another one.
+            protected: more files and folders that only Interlock's operator may change.
 
         Raises:
             Misconfigured: nothing was built. Neither manifest nor tools: an interlock that knows no tool is a mistake.
@@ -130,10 +140,14 @@ class Interlock:
             raise Misconfigured("an Interlock needs a manifest or tools; without them every call would be unknown")
         parts = Parts(
             (manifest or Manifest({})).joined(specs),
-            tuple(Path(one) for one in policies),
-            dict(settings or {}),
-            tuple(Path(one) for one in protected),
+            policies=_paths("policies", policies),
+            settings=dict(settings or {}),
+            protected=_paths("protected", protected),
         )
+        if engine is not None and (parts.policies or set(parts.settings) - {"address_book"}):
+            raise Misconfigured(
+                "an engine that is given brings its own controls and settings; leave policies and settings out"
+            )
         self._begin(lambda: parts, engine, journal, clock, files)
 
     @classmethod
@@ -210,7 +224,7 @@ class Interlock:
 
     def _assembled(self) -> Active:
         parts = self._read()
-        bundle_settings, bundle = bundled(parts.policies, parts.settings)
+        bundle_settings, bundle = bundled(parts)
         engine = self._engine if self._engine is not None else EmbeddedEngine(bundle)
         if not engine.controls:
             raise Misconfigured("the engine has no control, so nothing could ever be allowed")
@@ -221,24 +235,46 @@ class Interlock:
             revision=engine.revision,
             engine=engine.name,
             operator=address_book(bundle_settings.address_book.model_dump()),
-            protected=tuple(os.path.realpath(one) for one in (*parts.policies, *parts.protected)),
+            protected=_protected(parts),
             unavailable=parts.unavailable,
         )
         return Active(World(engine, journal, clock, files), rules)
 
 
-def bundled(policies: Iterable[Path], settings: Mapping[str, Any]) -> tuple[Settings, Bundle]:
-    """The shipped controls and those of some directories or archives, with settings, checked.
+def _paths(name: str, given: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
+    """Paths out of an option. A single text is an iterable too, of letters, each of which would name some file."""
+    if isinstance(given, str | bytes | os.PathLike):
+        raise Misconfigured(f"{name} takes a list of paths, not one path; write [{os.fspath(given)!r}]")
+    return tuple(Path(one).expanduser() for one in given)
+
+
+def _protected(parts: Parts) -> tuple[str, ...]:
+    """Everything that decides: the operator's files, the shipped controls, and this package's own code."""
+    package = Path(__file__).resolve().parent
+    manifest = [Path(parts.manifest.path)] if parts.manifest.path else []
+    found = {
+        os.path.realpath(one)
+        for one in (*parts.policies, *parts.guests, *parts.protected, *manifest, package, shipped_directory())
+    }
+    if os.path.sep in found:
+        raise Misconfigured(
+            "protected: the root of the file system would forbid every change; name the folders you mean"
+        )
+    return tuple(sorted(found))
+
+
+def bundled(parts: Parts) -> tuple[Settings, Bundle]:
+    """The shipped controls and those that are named, with settings, checked.
 
     Raises:
         Misconfigured: any of it is wrong.
     """
-    parsed = parse_settings(settings)
+    parsed = parse_settings(parts.settings)
     sources = list(shipped_sources())
     schemas: list[Source] = []
-    for one in policies:
-        folder = read_folder(one)
-        sources += folder.sources
+    for place, guest in (*((one, False) for one in parts.policies), *((one, True) for one in parts.guests)):
+        folder = read_folder(place)
+        sources += [replace(one, guest=guest) for one in folder.sources]
         schemas += folder.schemas
     return parsed, assemble(sources, parsed, schemas)
 
@@ -272,14 +308,20 @@ def read_parts(
     policies = [folder / one for one in configuration.policies]
     protected = [Path(path), *(folder / one for one in configuration.manifest)]
     if workspace is None:
-        return Parts(manifest, tuple(policies), configuration.settings, tuple(protected))
+        return Parts(manifest, policies=tuple(policies), settings=configuration.settings, protected=tuple(protected))
     file = Path(workspace)
     document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), str(file), ConfigurationError)
     narrowing = parse_narrowing(document, str(file))
     narrowed = narrow(manifest, parse_settings(configuration.settings), narrowing, str(file))
     settings = {**configuration.settings, **narrowing.settings}
-    policies += [file.parent / one for one in narrowing.policies]
-    return Parts(narrowed.manifest, tuple(policies), settings, (*protected, file), narrowed.denied)
+    return Parts(
+        narrowed.manifest,
+        policies=tuple(policies),
+        guests=tuple(file.parent / one for one in narrowing.policies),
+        settings=settings,
+        protected=(*protected, file),
+        unavailable=narrowed.denied,
+    )
 
 
 def _text(file: Path, error: type[Misconfigured]) -> str:
@@ -304,6 +346,24 @@ def interlock_for(scenario: Scenario, folder: Path) -> Interlock:
     manifest = Manifest.load(folder / inline) if isinstance(inline, str) else Manifest.parse(inline, "manifest")
     policies = [folder / one for one in scenario.policies]
     return Interlock(manifest=manifest, policies=policies, settings=scenario.settings, journal=MemoryJournal())
+
+
+def interlock_with(scenario: Scenario, folder: Path, source: Source, bundle: Bundle) -> Interlock:
+    """The Interlock of a scenario with one file of its bundle replaced: a mutant, which no loader would let pass."""
+    lock = interlock_for(scenario, folder)
+    engine = lock.engine
+    assert isinstance(engine, EmbeddedEngine)
+    swapped = tuple(source if one.path == source.path else one for one in engine.bundle.sources)
+    if swapped == engine.bundle.sources:
+        return lock
+    revision = digest("bundle", source.text.encode() + bundle.revision.encode())
+    mutant = EmbeddedEngine(replace(engine.bundle, sources=swapped, revision=revision), ask_samples=False)
+    return Interlock(
+        manifest=lock.manifest,
+        engine=mutant,
+        settings={"address_book": scenario.settings.get("address_book", {})},
+        journal=MemoryJournal(),
+    )
 
 
 _said: list[bool] = []

@@ -1,8 +1,8 @@
 """What Interlock asks of the outside, as protocols. Implement one and pass it in; nothing is registered globally.
 
 Every port is synchronous: the embedded engine and the in-memory journal never block, and a worker thread costs more
-than the whole call. An implementation that blocks may return an awaitable from any method when it is driven by the
-asynchronous driver.
+than the whole call. Only an engine's ``evaluate`` may give an awaitable, and only the asynchronous methods of a guard
+accept it; anywhere else a coroutine is a port that did not do its work, and what depended on it is refused.
 """
 
 from __future__ import annotations

@@ -6,12 +6,13 @@ first guard binds, and until then in entries that wait for it.
 
 from __future__ import annotations
 
+import inspect
 import secrets
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
-from interlock.errors import Refused, WrongJournal
+from interlock.errors import JournalUnavailable, Refused, WrongJournal
 from interlock.gate.steps import stamp
 from interlock.locks import LOCK
 from interlock.model.digests import content_digest
@@ -76,7 +77,10 @@ class Conversation:
 
     @classmethod
     def resumed(cls, messages: Iterable[Message], taint: Taint | Iterable[str]) -> Conversation:
-        """Continue a conversation: these messages, and the labels that had entered it. No text counts as typed."""
+        """Continue a conversation: these messages, and the labels that had entered it. No text counts as typed.
+
+        Pass the old conversation's ``exposure``, which has the labels of calls that were still running too.
+        """
         conversation = cls(labels=tuple(taint))
         for message in messages:
             conversation.push(message)
@@ -132,7 +136,7 @@ class Conversation:
                     self._early = apply(self._early, entry)
                     self._waiting.append(entry)
                     return
-        self._journal.append(self._id, (entry,))
+        _done(self._journal.append(self._id, (entry,)))
 
     def bind(self, journal: Journal) -> None:
         """Give this conversation to a journal, once.
@@ -143,7 +147,7 @@ class Conversation:
         """
         with LOCK:
             if self._journal is None:
-                journal.open(tuple(self._waiting))
+                _done(journal.open(tuple(self._waiting)))
                 self._journal = journal
                 self._waiting = []
             elif self._journal is not journal:
@@ -181,3 +185,12 @@ class Conversation:
 
     def __repr__(self) -> str:
         return f"<Conversation {self._id}: {len(self._messages)} messages, {', '.join(self.taint) or 'clean'}>"
+
+
+def _done(reply: object) -> None:
+    """A journal that gives anything but a state has not written: a coroutine, for example, that nobody awaits."""
+    if isinstance(reply, State):
+        return
+    if inspect.iscoroutine(reply):
+        reply.close()
+    raise JournalUnavailable(f"the journal answered {type(reply).__name__} instead of a state; nothing is on record")

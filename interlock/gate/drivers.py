@@ -6,7 +6,8 @@ import asyncio
 import inspect
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import Any, Final, TypeVar
 
 from interlock.errors import Bug, EngineUnavailable, InterlockError, JournalUnavailable, Refused
 from interlock.gate.effects import (
@@ -22,6 +23,7 @@ from interlock.gate.effects import (
 )
 from interlock.gate.permits import Permit, executing
 from interlock.model.results import Allowed
+from interlock.model.state import State
 from interlock.ports import Clock, Engine, Files, Journal
 
 T = TypeVar("T")
@@ -38,7 +40,7 @@ class World:
     files: Files
 
     def answer(self, effect: Effect) -> Any:
-        """The reply to any effect but :class:`Execute`; an awaitable if the port gave one.
+        """The reply to any effect but :class:`Execute`; an awaitable if the engine gave one.
 
         Raises:
             InterlockError: the port failed.
@@ -57,13 +59,35 @@ class World:
                     return self.files.resolve(paths)
                 case _:
                     raise Bug(f"no port answers {type(effect).__name__}")
-        except (InterlockError, Bug):
-            raise
-        except Exception as error:
+        except BaseException as error:
             raise _translated(effect, error) from error
 
 
-def _translated(effect: Effect, error: Exception) -> InterlockError:
+# What may pass: our own errors, and what ends an interpreter or a task.
+_PASSING: Final = (InterlockError, Bug, KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
+
+
+def _checked(effect: Effect, reply: Any) -> Any:
+    """A reply of the wrong kind is a port that did not do its work, above all a coroutine that nobody awaited."""
+    match effect:
+        case LoadState() | Append():
+            wanted: tuple[type, ...] = (State,)
+        case Evaluate():
+            wanted = (str, bytes)
+        case ReadClock():
+            wanted = (datetime,)
+        case _:
+            wanted = (tuple,)
+    if isinstance(reply, wanted):
+        return reply
+    if inspect.iscoroutine(reply):
+        reply.close()
+    raise _translated(effect, TypeError())
+
+
+def _translated(effect: Effect, error: BaseException) -> BaseException:
+    if isinstance(error, _PASSING):
+        return error
     if isinstance(effect, Evaluate):
         return EngineUnavailable(f"the engine raised {type(error).__name__}")
     return JournalUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
@@ -79,7 +103,10 @@ def drive(steps: Generator[Effect, Any, T], world: World, run: Run | None = None
         effect = next(steps)
         while True:
             try:
-                reply = execute(effect.allowed, run) if isinstance(effect, Execute) else world.answer(effect)
+                if isinstance(effect, Execute):
+                    reply = execute(effect.allowed, run)
+                else:
+                    reply = _checked(effect, world.answer(effect))
             except BaseException as error:
                 effect = steps.throw(error)
             else:
@@ -101,6 +128,7 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
                     reply = world.answer(effect)
                     if inspect.isawaitable(reply):
                         reply = await _translating(effect, reply)
+                    reply = _checked(effect, reply)
             except BaseException as error:
                 effect = steps.throw(error)
             else:
@@ -113,9 +141,7 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
 async def _translating(effect: Effect, reply: Any) -> Any:
     try:
         return await reply
-    except (InterlockError, Bug):
-        raise
-    except Exception as error:
+    except BaseException as error:
         raise _translated(effect, error) from error
 
 
@@ -129,6 +155,7 @@ def execute(allowed: Allowed, run: Run | None) -> Returned | Raised:
             if inspect.iscoroutine(value):
                 value.close()
                 raise Refused("the tool is asynchronous: use acall or abatch")
+            _whole(value)
     except Bug:
         raise
     except Exception as error:  # a tool's error is an outcome, never an exception in the agent loop
@@ -148,11 +175,20 @@ async def aexecute(allowed: Allowed, run: Run | None) -> Returned | Raised:
                 value = await asyncio.to_thread(run, allowed.call.tool.name, arguments)
                 if inspect.isawaitable(value):
                     value = await value
+            _whole(value)
     except Bug:
         raise
     except Exception as error:  # see execute
         return Raised(error)
     return Returned(value)
+
+
+def _whole(value: object) -> None:
+    """A generator has not done its work yet: what it will give would reach the model unobserved."""
+    if inspect.isgenerator(value) or inspect.isasyncgen(value) or inspect.isawaitable(value):
+        if inspect.isgenerator(value):
+            value.close()
+        raise Refused("the tool returned a generator or an awaitable; return its whole result")
 
 
 def _is_async(run: Any) -> bool:

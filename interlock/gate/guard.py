@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -18,12 +18,15 @@ from interlock.gate.drivers import Run, World, adrive, drive, spread
 from interlock.gate.steps import Rules
 from interlock.model.calls import Call
 from interlock.model.decisions import Decision
-from interlock.model.digests import content_digest
+from interlock.model.destinations import normalised, voice_of
+from interlock.model.digests import content_digest, voice_digest
 from interlock.model.entries import Admitted
 from interlock.model.labels import label
 from interlock.model.results import Outcome, Ticket, ToolResult
+from interlock.model.tools import Kind
 
-_ACTIVE: ContextVar[Guard | None] = ContextVar("interlock_guard", default=None)
+# The guards around this code, innermost last. A tuple in a context variable: each task and thread has its own.
+_AROUND: ContextVar[tuple[Guard, ...]] = ContextVar("interlock_guards", default=())
 
 Decided = Callable[[Outcome], None]
 
@@ -49,7 +52,6 @@ class Guard:
         self.conversation = conversation
         self._current = current
         self._decided = decided
-        self._tokens: list[Token[Guard | None]] = []
 
     # --- primitives -------------------------------------------------------------------------------------------------
 
@@ -91,7 +93,7 @@ class Guard:
 
         Args:
             labels: at least one; content without a label has no business here.
-            source: where it came from, for people.
+            source: where it came from, for people; a URL or mail address is also remembered as a party that spoke.
 
         Raises:
             Refused: no label, or something that is not a label.
@@ -101,7 +103,8 @@ class Guard:
         if not parsed:
             raise Refused("admit needs at least one label, such as untrusted:memory; content never enters unlabelled")
         now = steps.stamp(self._current().world.clock.now())
-        self.conversation.record(Admitted(now, source[:256], parsed, content_digest(text), len(text)))
+        voices = tuple(sorted(map(voice_digest, _voices(source))))
+        self.conversation.record(Admitted(now, source[:256], parsed, content_digest(text), len(text), voices))
         return text
 
     # --- sugar ------------------------------------------------------------------------------------------------------
@@ -184,20 +187,27 @@ class Guard:
 
     def __enter__(self) -> Self:
         """Inside ``with guard:`` functions wrapped by ``@tool`` may be called; each call goes through this guard."""
-        self._tokens.append(_ACTIVE.set(self))
+        _AROUND.set((*_AROUND.get(), self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._tokens:
-            raise Bug("a guard was left more often than entered")
-        _ACTIVE.reset(self._tokens.pop())
+        around = _AROUND.get()
+        if not around or around[-1] is not self:
+            raise Bug("a guard was left in another order than entered")
+        _AROUND.set(around[:-1])
 
 
 def active() -> Guard | None:
     """The guard of the innermost ``with guard:`` around this code, or None."""
-    return _ACTIVE.get()
+    around = _AROUND.get()
+    return around[-1] if around else None
+
+
+def _voices(source: str) -> set[str]:
+    found = ((kind, normalised(kind, source)) for kind in (Kind.URL, Kind.EMAIL))
+    return {voice_of(kind, normal) for kind, normal in found if normal is not None}
 
 
 def _result(result: ToolResult | BaseException | str) -> ToolResult | BaseException:

@@ -98,12 +98,14 @@ def executing(permit: Permit) -> Iterator[dict[str, Any]]:
 
 
 def enter(tool: ToolId, arguments: Mapping[str, Any]) -> bool:
-    """At the door of a wrapped tool: is there a permit for exactly this call? Uses it up if so."""
+    """At the door of a wrapped tool: is there a permit for exactly this call? Uses it up if so.
+
+    Raises:
+        NotPermitted: there is one and it is spent: a second entry, or a call that was cancelled meanwhile. It must not
+            become a new call of its own.
+    """
     permit = _CURRENT.get()
     if permit is None or permit.allowed.call.tool != tool or not same_call(permit.allowed.call, tool, arguments):
         return False
-    try:
-        permit.step(PermitInput.ENTER)
-    except NotPermitted:
-        return False  # a second entry under one permit
+    permit.step(PermitInput.ENTER)
     return True

@@ -41,28 +41,31 @@ from interlock.model.decisions import (
     Verdict,
     failure,
 )
-from interlock.model.digests import NO_DIGEST, Digest, content_digest, digest
+from interlock.model.digests import NO_DIGEST, Digest, content_digest, digest, voice_digest
 from interlock.model.document import Asked, Setting, asked, build, check_document
 from interlock.model.entries import Decided, Failed, Observed
 from interlock.model.labels import Label, label
 from interlock.model.manifest import Manifest
 from interlock.model.results import (
+    MALFORMED,
     Allowed,
     Outcome,
     Ticket,
     ToolResult,
+    class_name,
     failure_text,
     refusal,
     text_for_model,
-    tool_name,
 )
 from interlock.model.state import State
-from interlock.model.tools import ToolId
+from interlock.model.tools import Kind, ToolId
 
 Steps: TypeAlias = Generator[Effect, Any, Any]
 
 # A lost race is decided anew. Losing this often means that somebody writes without pause: then refusing is right.
 MAX_RACES: Final = 256
+MAX_ROUND: Final = 128
+MAX_RESULT_LABELS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,6 @@ class Rules:
 class _Proposal:
     """One call of a round: either ``asked`` or the ``problem`` for which it can't be."""
 
-    raw: Call
     call_id: str
     asked: Asked | None
     problem: Reason | None
@@ -125,7 +127,7 @@ def propose(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator
     outcomes: dict[str, Outcome] = {}
     allowed: dict[str, Allowed] = {}
     for number, proposal, decision in decided:
-        call_id, tool = proposal.call_id, tool_name(proposal.tool, proposal.raw.name)
+        call_id, tool = proposal.call_id, str(proposal.tool or MALFORMED)
         if decision.verdict is Verdict.ALLOW and proposal.asked is not None:
             allowed[call_id] = Allowed(number, proposal.asked.call, proposal.asked.spec, decision)
             outcomes[call_id] = Outcome(tool, call_id, decision, number, pending=True, is_error=False)
@@ -153,15 +155,21 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
     """
     outcome = Outcome(str(allowed.call.tool), allowed.call.id, allowed.decision, allowed.number, executed=True)
     try:
+        text = failure_text(result) if isinstance(result, BaseException) else text_for_model(result.content)
         now: datetime = yield ReadClock()
-        yield Append(conversation, (_landed(allowed, result, stamp(now)),), None)
+        state: State = yield LoadState(conversation)
+        flight = state.in_flight.get(allowed.number)
+        yield Append(conversation, (_landed(allowed, result, text, stamp(now)),), None)
     except Bug:
         raise
     except Exception as error:  # not on record: the content must not reach the model
         return _withheld(outcome, result, error)
+    if flight is None or flight.call != allowed.call.digest:
+        # A second result for one call is somebody's mistake or trick: its labels have joined, its content is dropped.
+        return _withheld(outcome, result, Refused("this call has its result already"))
     if isinstance(result, BaseException):
-        return replace(outcome, error=result, for_model=failure_text(result))
-    return replace(outcome, result=result.content, for_model=text_for_model(result.content), is_error=result.is_error)
+        return replace(outcome, error=result, for_model=text)
+    return replace(outcome, result=result.content, for_model=text, is_error=result.is_error)
 
 
 def carry_out(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, list[Outcome]]:
@@ -191,9 +199,13 @@ def run_allowed(conversation: str, allowed: Allowed) -> Generator[Effect, Any, O
 def _in_doubt(conversation: str, allowed: Allowed, error: BaseException) -> Steps:
     try:
         now: datetime = yield ReadClock()
-        entry = Failed(stamp(now), allowed.number, external=True, error=type(error).__name__, doubt=True)
+        spec = allowed.spec
+        labels = (*spec.private, *spec.opens, *spec.untrusted)
+        entry = Failed(stamp(now), allowed.number, True, class_name(error), labels, doubt=True)
         yield Append(conversation, (entry,), None)
-    except InterlockError:
+    except Bug:
+        raise
+    except Exception:
         pass  # still in flight, so still in the exposure: the record is poorer, the decisions are not
 
 
@@ -205,32 +217,46 @@ def _prepared(calls: Sequence[Call], rules: Rules) -> list[_Proposal]:
     proposals: list[_Proposal] = []
     taken: set[str] = set()
     for place, raw in enumerate(calls, 1):
+        wanted = getattr(raw, "id", "")
+        call_id = wanted if is_call_id(wanted) else ""
         found: Asked | None = None
         problem: Reason | None = None
-        call_id = raw.id if is_call_id(raw.id) else ""
-        try:
-            frozen, spec = freeze(raw, rules.manifest)
-            found = asked(frozen, spec)
-            if frozen.tool in rules.unavailable:
-                found, problem = None, failure(UNAVAILABLE, f"{str(frozen.tool)!r} is denied by the workspace")
-        except Refused as error:
-            text = f"The call was malformed and was not made: {error}."
-            problem = failure(INVALID_CALL, str(error), for_model=text)
-        if call_id and call_id in taken:
-            found, problem = None, failure(INVALID_CALL, "two calls of one turn carry the same id")
-        call_id = _free_id(call_id, place, taken)
-        if found is not None and found.call.id != call_id:
+        if call_id in taken:
+            problem = failure(INVALID_CALL, "two calls of one turn carry the same id")
+        elif place > MAX_ROUND:
+            problem = failure(INVALID_CALL, f"more than {MAX_ROUND} calls in one turn")
+        else:
+            found, problem = _frozen(raw, rules)
+        call_id = call_id if call_id and call_id not in taken else _free_id(place, taken)
+        taken.add(call_id)
+        if found is not None:
             found = replace(found, call=replace(found.call, id=call_id))
-        proposals.append(_Proposal(raw, call_id, found, problem))
+        proposals.append(_Proposal(call_id, found, problem))
     return proposals
 
 
-def _free_id(wanted: str, place: int, taken: set[str]) -> str:
-    chosen, suffix = wanted or f"call_{place}", 2
-    while chosen in taken:
-        chosen, suffix = f"{wanted or 'call'}#{suffix}", suffix + 1
-    taken.add(chosen)
-    return chosen
+def _frozen(raw: Call, rules: Rules) -> tuple[Asked | None, Reason | None]:
+    try:
+        if not isinstance(raw, Call):
+            raise Refused(f"a call is a Call, not {type(raw).__name__}")
+        frozen, spec = freeze(raw, rules.manifest)
+        if frozen.tool in rules.unavailable:
+            return None, failure(UNAVAILABLE, f"{str(frozen.tool)!r} is denied by the workspace")
+        return asked(frozen, spec), None
+    except Bug:
+        raise
+    except Refused as error:
+        text = f"The call was malformed and was not made: {error}."
+        return None, failure(INVALID_CALL, str(error), for_model=text)
+    except Exception as error:  # objects that fight back: nothing about them is repeated
+        return None, failure(INVALID_CALL, f"the call could not be read ({class_name(error)})")
+
+
+def _free_id(place: int, taken: set[str]) -> str:
+    """An id that no call of the round carries; ids that repeat can't be told apart by whoever reads the results."""
+    return next(
+        name for name in (f"call_{place}", *(f"call_{place}#{n}" for n in range(len(taken) + 1))) if name not in taken
+    )
 
 
 _Decided: TypeAlias = list[tuple[int, _Proposal, Decision]]
@@ -271,6 +297,9 @@ def _located(valid: list[Asked]) -> Generator[Effect, Any, list[Asked]]:
         if one.paths:
             resolved: tuple[str, ...] = yield ResolvePaths(one.paths)
             one = replace(one, paths=tuple(sorted({*one.paths, *resolved})))
+        if one.removed:
+            gone: tuple[str, ...] = yield ResolvePaths(one.removed)
+            one = replace(one, removed=tuple(sorted({*one.removed, *gone})))
         located.append(one)
     return located
 
@@ -345,7 +374,7 @@ def _entry(number: int, proposal: _Proposal, decision: Decision, version: int, a
     if one is None:
         # Malformed: neither its name nor its arguments can be trusted to be what they look like.
         return Decided(
-            at, number, proposal.call_id, "", "(malformed)", content_digest(""), verdict, decision.codes, version
+            at, number, proposal.call_id, "", MALFORMED, content_digest(""), verdict, decision.codes, version
         )
     runs = decision.verdict is Verdict.ALLOW
     nothing: tuple[Label, ...] = ()
@@ -362,7 +391,8 @@ def _entry(number: int, proposal: _Proposal, decision: Decision, version: int, a
         private=one.spec.private if runs else nothing,
         untrusted=one.spec.untrusted if runs else nothing,
         opens=one.spec.opens if runs else nothing,
-        voices=tuple(sorted({found.voice for found in one.destinations if found.voice})) if runs else (),
+        voices=tuple(sorted({voice_digest(found.voice) for found in one.destinations if found.voice})) if runs else (),
+        unheard=runs and any(found.kind is Kind.UNKNOWN and found.argument for found in one.destinations),
         document=decision.document,
         revision=decision.revision,
         manifest=decision.manifest,
@@ -385,18 +415,24 @@ def _refused_round(proposals: Sequence[_Proposal], rules: Rules, error: Exceptio
 # --- observing ------------------------------------------------------------------------------------------------------
 
 
-def _landed(allowed: Allowed, result: ToolResult | BaseException, at: str) -> Observed | Failed:
+def _landed(allowed: Allowed, result: ToolResult | BaseException, text: str, at: str) -> Observed | Failed:
+    """The entry of an outcome. It carries the declared labels too, so it is right even when nobody waits for it."""
+    spec = allowed.spec
     if isinstance(result, BaseException):
         # An exception may carry remote text, and a time-out says nothing about what was sent: it was external.
-        return Failed(at, allowed.number, external=True, error=type(result).__name__)
-    text = text_for_model(result.content)
+        labels = (*spec.private, *spec.opens, *spec.untrusted)
+        return Failed(at, allowed.number, external=True, error=class_name(result), labels=labels)
+    external = result.external is not False
     extra = tuple(label(one) for one in result.labels)
-    return Observed(at, allowed.number, result.external is not False, content_digest(text), len(text), extra)
+    if len(extra) > MAX_RESULT_LABELS:
+        raise Refused(f"a result carries at most {MAX_RESULT_LABELS} labels of its own")
+    labels = tuple(sorted({*spec.private, *spec.opens, *(spec.untrusted if external else ()), *extra}))
+    return Observed(at, allowed.number, external, content_digest(text), len(text), labels)
 
 
 def _withheld(outcome: Outcome, result: ToolResult | BaseException, error: Exception) -> Outcome:
     problem = str(error) if isinstance(error, InterlockError) else type(error).__name__
-    reason = failure(JOURNAL_ERROR, f"the outcome could not be journalled: {problem}")
+    reason = failure(JOURNAL_ERROR, f"the outcome is withheld: {problem}")
     decision = replace(outcome.decision, reasons=(*outcome.decision.reasons, reason))
     text = "The call was made, but its result could not be recorded and is withheld. Do not repeat the call."
     failed = result if isinstance(result, BaseException) else error

@@ -24,10 +24,11 @@ class Tool:
     """A function with its spec. Made by :func:`tool`; callable like the function."""
 
     def __init__(self, function: Callable[..., Any], spec: ToolSpec) -> None:
-        self.function = function
+        functools.update_wrapper(self, function, updated=())
+        del self.__dict__["__wrapped__"]  # the way round the permit
+        self._function = function
+        self._signature = self.__signature__ = inspect.signature(function)
         self.spec = spec
-        self._signature = inspect.signature(function)
-        functools.update_wrapper(self, function)
 
     @property
     def name(self) -> str:
@@ -41,7 +42,7 @@ class Tool:
         """
         arguments = self._arguments(args, kwargs)
         if enter(self.spec.id, arguments):
-            return self.function(*args, **kwargs)
+            return self._function(*args, **kwargs)
         return _passed(self._guard().call(self.name, arguments, run=self, server=self.spec.id.server))
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +70,7 @@ class AsyncTool(Tool):
         """See :meth:`Tool.__call__`."""
         arguments = self._arguments(args, kwargs)
         if enter(self.spec.id, arguments):
-            return await self.function(*args, **kwargs)
+            return await self._function(*args, **kwargs)
         return _passed(await self._guard().acall(self.name, arguments, run=self, server=self.spec.id.server))
 
 
@@ -114,6 +115,8 @@ def tool(
     }
 
     def wrap(function: Callable[..., Any]) -> Tool:
+        if isinstance(function, Tool):
+            raise ManifestError(f"@tool on {function.name!r}: it is a tool already; declare it once")
         named = name or function.__name__
         where = f"@tool on {function.__qualname__}"
         description = inspect.getdoc(function) or ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from interlock.errors import NotCanonical, Refused
-from interlock.model.canonical import MAX_BYTES, canonical, pack, unpack
+from interlock.model.canonical import MAX_BYTES, canonical, unpack
 from interlock.model.digests import Digest, digest
 from interlock.model.manifest import NAME, SERVER, Manifest
 from interlock.model.tools import ToolId, ToolSpec
@@ -96,6 +96,6 @@ def freeze(call: Call, manifest: Manifest) -> tuple[FrozenCall, ToolSpec]:
 def same_call(frozen: FrozenCall, tool: ToolId, arguments: Mapping[str, Any]) -> bool:
     """Are these the very tool and arguments that were frozen? Used at the door of a wrapped tool."""
     try:
-        return frozen.digest == call_digest(tool, pack(dict(arguments)))
+        return frozen.digest == call_digest(tool, canonical(dict(arguments)))
     except (TypeError, ValueError, NotCanonical):
         return False

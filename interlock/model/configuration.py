@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -41,7 +41,7 @@ class Configuration(BaseModel):
     """``interlock.toml``. Paths are relative to the file. Tools may stand here, in ``manifest`` files, or in both."""
 
     model_config = _STRICT
-    version: Literal[1]
+    version: Annotated[int, Field(ge=1, le=1)]
     manifest: list[str] = []
     policies: list[str] = []
     scenarios: list[str] = []
@@ -67,7 +67,7 @@ class Narrowing(BaseModel):
     """A workspace's file: what it adds."""
 
     model_config = _STRICT
-    version: Literal[1]
+    version: Annotated[int, Field(ge=1, le=1)]
     deny: list[str] = []
     policies: list[str] = []
     settings: dict[str, str] = {}

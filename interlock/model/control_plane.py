@@ -11,7 +11,10 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import Any, Final
+from unicodedata import category, normalize
+from urllib.parse import unquote
 
 from interlock.model.tools import Effect, Egress, Kind, ToolSpec
 
@@ -26,7 +29,7 @@ class Control(StrEnum):
 
 # Each entry is a run of path segments. A path matches when the run stands in it, and what
 # lies below a matched folder matches too.
-_INTERLOCK: Final = ("interlock.toml", "interlock.yaml", ".interlock")
+_INTERLOCK: Final = ("interlock.toml", "interlock.yaml", "interlock.yml", ".interlock")
 _AGENT: Final = (
     ".claude",
     ".claude.json",
@@ -61,11 +64,32 @@ _AGENT: Final = (
     ".zlogin",
     ".config/fish",
     ".config/autostart",
+    ".config/environment.d",
+    ".config/git",
     ".config/systemd",
+    ".local/share/systemd",
+    ".git/info",
+    ".github/workflows",
+    ".bash_aliases",
+    ".zlogout",
+    ".cursorrules",
+    ".npmrc",
+    ".pypirc",
+    ".vimrc",
+    ".pre-commit-config.yaml",
+    "agents.md",
+    "claude.md",
+    "gemini.md",
     ".ssh/authorized_keys",
     ".ssh/config",
     ".ssh/rc",
     "library/launchagents",
+    "library/launchdaemons",
+    "etc/bash.bashrc",
+    "etc/environment",
+    "etc/ld.so.preload",
+    "etc/sudoers",
+    "etc/sudoers.d",
     "etc/profile",
     "etc/profile.d",
     "etc/crontab",
@@ -76,6 +100,8 @@ _AGENT: Final = (
 
 # A command line names paths in the middle of text: cut it at everything that is not part of one.
 _CUTS: Final = re.compile(r"[\s'\"`;|&<>()=,{}$]+")
+_QUOTES: Final = str.maketrans("", "", "'\"\\")
+MAX_PIECES: Final = 512
 
 
 def _table(entries: Iterable[str]) -> tuple[tuple[str, ...], ...]:
@@ -91,7 +117,7 @@ def candidates(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
     A call can change files when it declares an effect, or when it is unknown, or when it is a sending tool with an
     argument that nobody classified (a command line). Payload (``content``) is left out: a letter about ``.bashrc``
-    changes nothing.
+    changes nothing. At most :data:`MAX_PIECES`; a call that names more gets one more, :data:`TOO_MANY`.
     """
     named = dict(spec.destinations)
     changes = spec.effect is not Effect.NONE or not spec.known
@@ -103,11 +129,35 @@ def candidates(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         if kind is None and (changes or spec.egress is not Egress.NONE):
             for text in _texts(value):
                 found.add(text)
-                found.update(_CUTS.split(text))
+                found.update(_pieces(text))
         elif kind in (Kind.PATH, Kind.ID, Kind.URL) and changes:
             found.update(_texts(value))
     found.discard("")
+    if len(found) > MAX_PIECES:
+        return (*sorted(found)[:MAX_PIECES], TOO_MANY)
     return tuple(sorted(found))
+
+
+# Stands for all that was not looked at; it is in the table of protected files, so the call is treated as one.
+TOO_MANY: Final = ".interlock-too-many-paths"
+
+
+def targets(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Paths that a destroying call removes or moves with all that lies below them."""
+    if spec.effect is not Effect.DESTROY:
+        return ()
+    named = [argument for argument, kind in spec.destinations if kind is Kind.PATH]
+    return tuple(sorted({text for argument in named for text in _texts(arguments.get(argument))}))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Parts of a command line, as written and as a shell reads them: quotes and backslashes gone, options opened."""
+    for whole in (text, text.translate(_QUOTES)):
+        for piece in _CUTS.split(whole):
+            yield piece
+            yield from piece.split(":")
+            if piece.startswith("-"):
+                yield piece[2:]  # -o.bashrc
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -122,18 +172,25 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def touched(paths: Iterable[str], protected: Iterable[str] = ()) -> Control:
+def touched(paths: Iterable[str], protected: Iterable[str] = (), removed: Iterable[str] = ()) -> Control:
     """The strongest control that any of these paths would change.
 
     Args:
         paths: as written in the call, and as the file system resolves them.
         protected: absolute paths of this installation's own files and folders.
+        removed: paths that go with everything below them: a folder above a protected file is protected too.
     """
-    own = [_segments(path) for path in protected]
+    own = [one for one in map(_segments, protected) if one]
+    for path in removed:
+        above = _segments(path)
+        if path.startswith(("/", "~")) and any(one[: len(above)] == above for one in own):
+            return Control.INTERLOCK
     strongest = Control.NONE
     for path in paths:
+        if path == TOO_MANY:
+            strongest = Control.AGENT
         segments = _segments(path)
-        if any(_holds(segments, run) for run in _INTERLOCK_RUNS) or any(segments[: len(o)] == o for o in own if o):
+        if any(_holds(segments, run) for run in _INTERLOCK_RUNS) or any(segments[: len(one)] == one for one in own):
             return Control.INTERLOCK
         if any(_holds(segments, run) for run in _AGENT_RUNS):
             strongest = Control.AGENT
@@ -141,11 +198,32 @@ def touched(paths: Iterable[str], protected: Iterable[str] = ()) -> Control:
 
 
 def _segments(path: str) -> tuple[str, ...]:
-    plain = path.replace("\\", "/").casefold()
-    plain = plain.removeprefix("file:")
-    return tuple(part for part in posixpath.normpath(plain).split("/") if part not in ("", "."))
+    """Segments in the form that the least careful file system would give them."""
+    plain = path.replace("\\", "/")
+    if plain.casefold().startswith("file:"):
+        plain = unquote(plain[5:])
+        if plain.startswith("//"):
+            plain = "/" + plain[2:].partition("/")[2]  # file://host/path
+    if not plain.isascii():
+        plain = "".join(char for char in normalize("NFKC", plain) if category(char) != "Cf")
+    parts = posixpath.normpath(plain.casefold()).split("/")
+    # Windows drops dots and spaces at the end of a name, and reads `name:stream` as a part of the file `name`.
+    trimmed = (part if part in ("..", ".") else _trimmed(part) for part in parts)
+    return tuple(part for part in trimmed if part not in ("", "."))
+
+
+def _trimmed(part: str) -> str:
+    name = part.partition(":")[0] if len(part) > 2 else part
+    return name.rstrip(". ") or part
 
 
 def _holds(segments: tuple[str, ...], run: tuple[str, ...]) -> bool:
     width = len(run)
-    return any(segments[start : start + width] == run for start in range(len(segments) - width + 1))
+    return any(all(map(_matches, run, segments[start : start + width])) for start in range(len(segments) - width + 1))
+
+
+def _matches(name: str, segment: str) -> bool:
+    """A segment with wildcards may stand for any name that it matches."""
+    if name == segment:
+        return True
+    return any(char in segment for char in "*?[") and segment.strip("*?") != "" and fnmatchcase(name, segment)

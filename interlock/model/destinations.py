@@ -31,7 +31,7 @@ class Destination:
         argument: name of the argument that holds it; empty for a sending call that names none.
         kind: kind that was declared, or UNKNOWN when the value could not be parsed.
         value: normal form, or for UNKNOWN what stood there.
-        voice: the party that could answer from there (a URL's host, a mail address's domain); empty if none.
+        voice: the party that could answer from there; empty when the destination is unknown.
     """
 
     argument: str
@@ -58,11 +58,14 @@ def find(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[Destination, ...
 
 
 def unclassified(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Arguments of a sending tool that hold text and that the manifest calls neither destination nor content."""
+    """Arguments of a sending tool that carry something and that the manifest calls neither destination nor content.
+
+    Text and numbers count (chat and account ids are ordinary integers), truth values do not.
+    """
     if spec.egress is Egress.NONE:
         return ()
     named = {argument for argument, _ in spec.destinations} | set(spec.content)
-    return tuple(sorted(name for name, value in arguments.items() if name not in named and _holds_text(value)))
+    return tuple(sorted(name for name, value in arguments.items() if name not in named and _carries(value)))
 
 
 def _values(value: Any) -> Iterator[Any]:
@@ -71,17 +74,17 @@ def _values(value: Any) -> Iterator[Any]:
         return
     if isinstance(value, list):
         for item in value:
-            yield from [""] if item in (None, "", []) else [item]
+            yield "" if item is None or item == [] else item
     else:
         yield value
 
 
-def _holds_text(value: Any) -> bool:
-    if isinstance(value, str):
-        return value != ""
+def _carries(value: Any) -> bool:
     if isinstance(value, list):
-        return any(_holds_text(item) for item in value)
-    return isinstance(value, dict) and bool(value)
+        return any(_carries(item) for item in value)
+    if isinstance(value, dict):
+        return bool(value)
+    return value is not None and value != "" and not isinstance(value, bool)
 
 
 def parse(argument: str, kind: Kind, value: Any) -> Destination:
@@ -89,7 +92,7 @@ def parse(argument: str, kind: Kind, value: Any) -> Destination:
     if isinstance(value, str):
         normal = normalised(kind, value)
         if normal is not None:
-            return Destination(argument, kind, normal, _voice(kind, normal))
+            return Destination(argument, kind, normal, voice_of(kind, normal))
         return Destination(argument, Kind.UNKNOWN, value)
     return Destination(argument, Kind.UNKNOWN, pack(value).decode())
 
@@ -132,31 +135,49 @@ def _url(text: str) -> str | None:
         return None
     if url.protocol != f"{plain.scheme}:" or url.username or url.password:
         return None
+    # What was decided is the normal form, what runs is the text: they may differ in host case and default port only.
+    # Guards against `/EVIL/../ME` standing for a typed `/ME`: tests/regressions/test_normal_forms.py.
+    if (url.pathname, url.search, url.hash) != (
+        plain.path or "/",
+        _after("?", plain.query),
+        _after("#", plain.fragment),
+    ):
+        return None
     if url.hostname.endswith("."):
         url.hostname = url.hostname.rstrip(".")
     href: str = url.href
     return href
 
 
+def _after(mark: str, text: str) -> str:
+    return mark + text if text else ""
+
+
 def _email(text: str) -> str | None:
+    if not text.isascii():
+        return None  # `bob@good。org` is `bob@good.org` to some systems, and another value to us
     try:
-        parsed = validate_email(text, check_deliverability=False, allow_smtputf8=False, globally_deliverable=False)
+        # Names of private networks (corp.local) are addresses too, but the library refuses them at the end of one.
+        parsed = validate_email(f"{text}.example", check_deliverability=False, allow_smtputf8=False)
     except EmailNotValidError:
         return None
     # Receiving systems may fold the local part's case; we never do: a different spelling is another value.
-    return f"{parsed.local_part}@{parsed.ascii_domain.lower()}" if parsed.ascii_domain else None
+    domain = (parsed.ascii_domain or "").lower().removesuffix(".example")
+    return f"{parsed.local_part}@{domain}" if domain and parsed.local_part else None
 
 
 def _path(text: str) -> str | None:
-    if "\\" in text:
+    # `..` is not resolved by text: after a link it leads elsewhere than it reads.
+    if "\\" in text or ".." in text.split("/"):
         return None
     normal = posixpath.normpath(text)
     return normal[1:] if normal.startswith("//") else normal
 
 
-def _voice(kind: Kind, normal: str) -> str:
+def voice_of(kind: Kind, normal: str) -> str:
+    """The party behind a destination: a URL's host and a mail address's domain are one party; others are themselves."""
     if kind is Kind.URL:
         return urlsplit(normal).hostname or ""
     if kind is Kind.EMAIL:
         return normal.rpartition("@")[2]
-    return ""
+    return f"{kind.value}:{normal}"

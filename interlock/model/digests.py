@@ -22,6 +22,7 @@ KINDS: Final = (
     "manifest",
     "tool",
     "value",
+    "voice",
 )
 _PREFIX: Final = {kind: hashlib.sha256(f"interlock/{kind}/v1\0".encode()) for kind in KINDS}
 
@@ -36,3 +37,8 @@ def digest(kind: str, data: bytes) -> Digest:
 def content_digest(text: str) -> Digest:
     """Digest of text that a tool or a person produced; lone surrogates are kept apart from ``?``."""
     return digest("content", text.encode("utf-8", "surrogatepass"))
+
+
+def voice_digest(voice: str) -> Digest:
+    """Digest of a party that content came from: a host can be made to carry a secret, so the journal holds no names."""
+    return digest("voice", voice.encode("utf-8", "surrogatepass"))

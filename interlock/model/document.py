@@ -17,9 +17,9 @@ from typing_extensions import TypedDict
 
 from interlock.errors import EngineUnavailable
 from interlock.model.calls import FrozenCall
-from interlock.model.control_plane import Control, candidates, touched
+from interlock.model.control_plane import Control, candidates, targets, touched
 from interlock.model.destinations import Destination, find, unclassified
-from interlock.model.digests import Digest
+from interlock.model.digests import Digest, voice_digest
 from interlock.model.labels import Label, Leg, categories
 from interlock.model.origins import GROUNDING, Origin, origin_of
 from interlock.model.tools import Effect, Kind, ToolSpec
@@ -140,7 +140,8 @@ def document_schema() -> dict[str, Any]:
 class Asked:
     """One call of a batch with everything about it that does not depend on the conversation's labels.
 
-    ``paths`` are the texts that may name protected files, as written and as resolved.
+    ``paths`` are the texts that may name protected files, ``removed`` those that go with all below them; both as
+    written and as resolved.
     """
 
     call: FrozenCall
@@ -149,6 +150,7 @@ class Asked:
     destinations: tuple[Destination, ...]
     unclassified: tuple[str, ...]
     paths: tuple[str, ...]
+    removed: tuple[str, ...] = ()
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -160,7 +162,13 @@ def asked(call: FrozenCall, spec: ToolSpec) -> Asked:
     """Find what the arguments name."""
     arguments = call.thawed()
     return Asked(
-        call, spec, arguments, find(spec, arguments), unclassified(spec, arguments), candidates(spec, arguments)
+        call,
+        spec,
+        arguments,
+        find(spec, arguments),
+        unclassified(spec, arguments),
+        candidates(spec, arguments),
+        targets(spec, arguments),
     )
 
 
@@ -172,7 +180,7 @@ class Setting:
         exposure: taint joined with everything in flight.
         typed: digests of values that the person typed.
         operator: digests of the operator's address book.
-        voices: hosts and mail domains that untrusted content came from in this conversation.
+        voices: digests of the parties that untrusted content came from in this conversation.
         deafening: True when there were too many voices to remember; then every destination talks back.
         protected: absolute paths of Interlock's own files.
     """
@@ -183,7 +191,7 @@ class Setting:
     exposure: tuple[Label, ...]
     typed: frozenset[Digest]
     operator: frozenset[Digest]
-    voices: frozenset[str]
+    voices: frozenset[Digest]
     deafening: bool
     protected: tuple[str, ...]
 
@@ -213,7 +221,7 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
         destinations.append(_destination(destination, origin, setting))
     control = Control.AGENT if spec.effect is Effect.CONTROL else Control.NONE
     if one.paths:
-        found = touched(one.paths, setting.protected)
+        found = touched(one.paths, setting.protected, one.removed)
         control = found if found is not Control.NONE else control
     effect = Effect.CONTROL if control is not Control.NONE else spec.effect
     return {
@@ -256,7 +264,7 @@ def _destination(destination: Destination, origin: Origin, setting: Setting) -> 
     # An unknown destination might be anybody, so also the page that asked to be written to.
     talks_back = (
         setting.deafening
-        or destination.voice in setting.voices
+        or (destination.voice != "" and voice_digest(destination.voice) in setting.voices)
         or (destination.kind is Kind.UNKNOWN and bool(setting.voices))
     )
     return {

@@ -50,6 +50,7 @@ class Admitted:
     labels: tuple[Label, ...]
     content: Digest
     length: int
+    voices: tuple[Digest, ...] = ()
     kind: Literal["admitted"] = "admitted"
 
 
@@ -60,7 +61,8 @@ class Decided:
     Attributes:
         number: of the call in its conversation, from 1.
         private, untrusted, opens: labels that executing it may add.
-        voices: hosts and domains that an untrusted result would have come from.
+        voices: digests of the parties that an untrusted result would have come from.
+        unheard: an untrusted result would have come from a party that could not be read out of the arguments.
         version: label version that the decision was made under.
     """
 
@@ -76,7 +78,8 @@ class Decided:
     private: tuple[Label, ...] = ()
     untrusted: tuple[Label, ...] = ()
     opens: tuple[Label, ...] = ()
-    voices: tuple[str, ...] = ()
+    voices: tuple[Digest, ...] = ()
+    unheard: bool = False
     document: str = ""
     revision: str = ""
     manifest: str = ""
@@ -86,7 +89,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An allowed call gave a result. ``labels`` are those that the result itself carried beyond the declared ones."""
+    """An allowed call gave a result. ``labels`` are all that it joins: declared ones, and those that it carried."""
 
     at: str
     number: int
@@ -105,6 +108,7 @@ class Failed:
     number: int
     external: bool
     error: str
+    labels: tuple[Label, ...] = ()
     doubt: bool = False
     kind: Literal["failed"] = "failed"
 

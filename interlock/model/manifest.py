@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,7 +20,7 @@ from interlock.model.canonical import pack
 from interlock.model.digests import NO_DIGEST, Digest, digest
 from interlock.model.labels import Label, Leg, label, leg_of
 from interlock.model.markup import Syntax, read
-from interlock.model.tools import Effect, Egress, Kind, ToolId, ToolSpec, undeclared
+from interlock.model.tools import Effect, Egress, Kind, ToolId, ToolSpec, looks_like_receiver, undeclared
 from interlock.model.validation import explained
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,127}")
@@ -52,17 +52,21 @@ class _Server(BaseModel):
 
 class _File(BaseModel):
     model_config = _STRICT
-    version: Literal[1]
+    version: Annotated[int, Field(ge=1, le=1)]  # not Literal[1], which also takes true
     tools: dict[str, _Tool] = Field(default_factory=dict)
     servers: dict[str, _Server] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All declared tools. Equal manifests have equal digests, whatever the order of their files."""
+    """All declared tools. Equal manifests have equal digests, whatever the order of their files.
+
+    ``path`` is the file it was read from, if it was: only the operator may change that file.
+    """
 
     specs: Mapping[ToolId, ToolSpec]
     digest: Digest = NO_DIGEST
+    path: str = ""
 
     def __post_init__(self) -> None:
         frozen = MappingProxyType(dict(sorted(self.specs.items())))
@@ -88,6 +92,10 @@ class Manifest:
         except (ValueError, TypeError) as error:
             raise ManifestError(f"{where}: not a manifest: {error}") from None
         specs: dict[ToolId, ToolSpec] = {}
+        if "" in file.servers:
+            raise ManifestError(
+                f"{where}: servers: a server needs a name; the agent's own tools stand under [tools.NAME]"
+            )
         groups = [("", file.tools), *((name, one.tools) for name, one in file.servers.items())]
         for server, tools in groups:
             for name, tool in tools.items():
@@ -115,7 +123,7 @@ class Manifest:
                 )
             merged[spec.id] = spec
         _refuse_lookalikes(where, merged)
-        return type(self)(merged)
+        return type(self)(merged, path=self.path)
 
     def spec(self, tool: ToolId) -> ToolSpec:
         """The declared spec, or one with every leg."""
@@ -176,6 +184,9 @@ def _spec(where: str, tool: ToolId, entry: _Tool) -> ToolSpec:
         raise ManifestError(
             f'{place}: egress "blind" needs audience = "closed" and no destinations; else write "chosen"'
         )
+    receivers = sorted(one for one in (*entry.arguments, *entry.content) if looks_like_receiver(one))
+    if egress is Egress.BLIND and receivers:
+        raise ManifestError(f'{place}: egress "blind", but {receivers} look like receivers; write "chosen"')
     if egress is not Egress.BLIND and entry.audience:
         raise ManifestError(f'{place}: audience belongs to egress "blind" only')
     return ToolSpec(

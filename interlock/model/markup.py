@@ -33,7 +33,7 @@ _HEADER: Final = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
 def _toml(text: str, where: str, error: type[Misconfigured]) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
+    except ValueError as problem:  # TOMLDecodeError, and integers with too many digits
         twice = _headers_written_twice(text)
         if twice:
             name, first, second = twice

@@ -34,7 +34,7 @@ class Origin(StrEnum):
 GROUNDING: Final = frozenset({Origin.USER, Origin.OPERATOR, Origin.TRUSTED})
 MAX_TYPED: Final = 1000
 
-_WORDS: Final = re.compile(r"\S+")
+_WORDS: Final = re.compile(r"[^\s<>]+")
 _OPENING: Final = "([{<\"'`«“‘"
 _CLOSING: Final = ".,;:!?)]}>\"'`»”’"
 _PATHLIKE: Final = re.compile(r"(~|\.{1,2})?/.+|[\w.-]+(/[\w.-]+)+|[\w-][\w.-]*\.[A-Za-z0-9]{1,8}")
@@ -52,7 +52,7 @@ def typed_values(text: str) -> tuple[Digest, ...]:
     """
     found: dict[Digest, None] = {}
     for word in _WORDS.findall(text):
-        bare = word.lstrip(_OPENING).rstrip(_CLOSING)
+        bare = _bare(word)
         for kind in _kinds(bare):
             normal = normalised(kind, bare)
             if normal is not None:
@@ -60,6 +60,17 @@ def typed_values(text: str) -> tuple[Digest, ...]:
         if len(found) >= MAX_TYPED:
             break  # what is not remembered is `unseen`: the strict side
     return tuple(found)[:MAX_TYPED]
+
+
+def _bare(word: str) -> str:
+    """The word without the punctuation around it; a bracket that the word itself opens belongs to it."""
+    bare = word.lstrip(_OPENING)
+    while bare and bare[-1] in _CLOSING:
+        opening = {")": "(", "]": "[", "}": "{"}.get(bare[-1])
+        if opening and bare.count(opening) >= bare.count(bare[-1]):
+            break
+        bare = bare[:-1]
+    return bare.removeprefix("mailto:")
 
 
 def _kinds(word: str) -> Iterable[Kind]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from interlock.model.calls import FrozenCall
 from interlock.model.decisions import Decision, Verdict
-from interlock.model.tools import ToolId, ToolSpec
+from interlock.model.tools import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,14 @@ class Ticket:
     allowed: Mapping[str, Allowed] = field(default_factory=dict)
 
 
-def tool_name(tool: ToolId | None, raw: object) -> str:
-    """How an outcome calls its tool. A malformed name is not repeated: it may be text that someone else wrote."""
-    return str(tool) if tool is not None else "(malformed name)" if not isinstance(raw, str) else ascii(raw)[:80]
+# How an outcome calls the tool of a malformed call: its name may be text that someone else wrote.
+MALFORMED: Final = "(malformed)"
+
+
+def class_name(error: BaseException) -> str:
+    """The name of an exception's class, unless it was made up: then it could be text that someone else wrote."""
+    name = type(error).__name__
+    return name if name.isascii() and name.isidentifier() and len(name) <= 64 else "an exception"
 
 
 def text_for_model(content: Any) -> str:
@@ -106,10 +111,12 @@ def text_for_model(content: Any) -> str:
             text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
         except (TypeError, ValueError):
             text = str(content)
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8") if _lone(text) else text
+    return text.encode("utf-8", "replace").decode("utf-8") if _lone(text) else text
 
 
 def _lone(text: str) -> bool:
+    if text.isascii():
+        return False
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -129,4 +136,4 @@ def refusal(decision: Decision) -> str:
 
 def failure_text(error: BaseException) -> str:
     """A safe description of a tool's exception: its class, never its text, which a stranger may have written."""
-    return f"The tool failed with {type(error).__name__}. Nothing of its message is shown here."
+    return f"The tool failed with {class_name(error)}. Nothing of its message is shown here."

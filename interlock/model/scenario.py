@@ -7,7 +7,7 @@ that stops the one can't do it by stopping the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -90,7 +90,7 @@ class Scenario(BaseModel):
     """
 
     model_config = _STRICT
-    version: Literal[1]
+    version: Annotated[int, Field(ge=1, le=1)]
     case: str = ""
     title: str
     manifest: str | dict[str, Any]

@@ -13,11 +13,12 @@ from typing import Final, assert_never
 
 from interlock.model.digests import NO_DIGEST, Digest
 from interlock.model.entries import Admitted, Decided, Entry, Failed, Observed, Opened, Typed
-from interlock.model.labels import CLEAN, Label, Source, Taint
+from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
 
 MAX_IN_FLIGHT: Final = 256
 MAX_TYPED: Final = 10_000
 MAX_VOICES: Final = 4096
+MAX_LABELS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class InFlight:
     private: tuple[Label, ...]
     untrusted: tuple[Label, ...]
     opens: tuple[Label, ...]
-    voices: tuple[str, ...]
+    voices: tuple[Digest, ...]
+    unheard: bool
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -48,8 +50,9 @@ class State:
         taint: labels that have entered.
         in_flight: allowed calls without an outcome, by number.
         typed: digests of values that the person typed.
-        voices: hosts and mail domains that untrusted content came from.
-        deafening: there were more voices than are remembered.
+        voices: digests of the parties that untrusted content came from.
+        deafening: there were more voices than are remembered, or some that nobody could make out; then every
+            destination counts as one of them.
     """
 
     conversation: str = ""
@@ -60,7 +63,7 @@ class State:
     taint: Taint = CLEAN
     in_flight: Mapping[int, InFlight] = field(default_factory=lambda: MappingProxyType({}))
     typed: frozenset[Digest] = frozenset()
-    voices: frozenset[str] = frozenset()
+    voices: frozenset[Digest] = frozenset()
     deafening: bool = False
 
     @property
@@ -83,7 +86,9 @@ def apply(state: State, entry: Entry) -> State:
                 namespace=entry.namespace,
                 parent=entry.parent,
                 version=state.version + 1,
-                taint=state.taint.join(Taint.of(entry.labels, source)),
+                taint=_joined(state.taint, entry.labels, source),
+                # Whoever resumes with untrusted labels does not say whose words they were.
+                deafening=state.deafening or _untrusted(entry.labels),
             )
         case Typed():
             # What is not remembered grounds nothing, so the bound is on the strict side.
@@ -91,13 +96,14 @@ def apply(state: State, entry: Entry) -> State:
             return replace(state, typed=state.typed | frozenset(entry.values[:room])) if entry.values else state
         case Admitted():
             source = Source(entry.at, 0, entry.source, entry.content)
-            return replace(state, version=state.version + 1, taint=state.taint.join(Taint.of(entry.labels, source)))
+            heard = _heard(state, entry.voices, unheard=False) if _untrusted(entry.labels) else state
+            return replace(heard, version=state.version + 1, taint=_joined(state.taint, entry.labels, source))
         case Decided():
             return _decided(state, entry)
         case Observed():
             return _landed(state, entry.number, entry.at, entry.external, entry.content, entry.labels)
         case Failed():
-            return _landed(state, entry.number, entry.at, entry.external or entry.doubt, NO_DIGEST, ())
+            return _landed(state, entry.number, entry.at, entry.external or entry.doubt, NO_DIGEST, entry.labels)
         case _:
             assert_never(entry)
 
@@ -108,37 +114,62 @@ def _decided(state: State, entry: Decided) -> State:
     if entry.verdict != "allow":
         return replace(state, calls=calls, version=version)  # a call that does not run adds no label
     tool = f"{entry.server}/{entry.tool}" if entry.server else entry.tool
-    flight = InFlight(entry.at, tool, entry.call, entry.private, entry.untrusted, entry.opens, entry.voices)
-    taint = state.taint
+    flight = InFlight(
+        entry.at, tool, entry.call, entry.private, entry.untrusted, entry.opens, entry.voices, entry.unheard
+    )
+    changed = state
     in_flight = dict(state.in_flight)
     in_flight[entry.number] = flight
     if len(in_flight) > MAX_IN_FLIGHT:
         # A host that never reports outcomes: the oldest call is joined as if it had happened.
         number = min(in_flight)
         lost = in_flight.pop(number)
-        taint = taint.join(Taint.of(lost.labels, Source(lost.at, number, lost.tool)))
+        source = Source(lost.at, number, lost.tool)
+        changed = replace(_loud(state, lost), taint=_joined(state.taint, lost.labels, source))
+    return replace(changed, calls=calls, in_flight=MappingProxyType(in_flight), version=version)
+
+
+def _landed(state: State, number: int, at: str, external: bool, content: Digest, labels: tuple[Label, ...]) -> State:
+    flight = state.in_flight.get(number)
+    if flight is None:
+        # An outcome that nobody waits for any more: its labels join all the same, and nobody says whose words it had.
+        source = Source(at, number, "late result", content)
+        taint = _joined(state.taint, labels, source)
+        deafening = state.deafening or _untrusted(labels)
+        return replace(state, taint=taint, deafening=deafening, version=state.version + 1)
+    source = Source(at, number, flight.tool, content)
+    came = (*flight.private, *flight.opens, *(flight.untrusted if external else ()), *labels)
+    left = {other: value for other, value in state.in_flight.items() if other != number}
+    heard = _loud(state, flight) if _untrusted(came) else state
     return replace(
-        state,
-        calls=calls,
-        taint=taint,
-        in_flight=MappingProxyType(in_flight),
-        version=version,
+        heard,
+        taint=_joined(state.taint, came, source),
+        in_flight=MappingProxyType(left),
+        version=state.version + 1,
     )
 
 
-def _landed(state: State, number: int, at: str, external: bool, content: Digest, extra: tuple[Label, ...]) -> State:
-    flight = state.in_flight.get(number)
-    if flight is None:
-        # An outcome that nobody waits for any more: its own labels still join.
-        if not extra:
-            return state
-        taint = state.taint.join(Taint.of(extra, Source(at, number, "late result", content)))
-        return replace(state, taint=taint, version=state.version + 1)
-    source = Source(at, number, flight.tool, content)
-    came = (*flight.private, *flight.opens, *(flight.untrusted if external else ()), *extra)
-    left = {other: value for other, value in state.in_flight.items() if other != number}
-    changed = replace(state, taint=state.taint.join(Taint.of(came, source)), in_flight=MappingProxyType(left))
-    if external and flight.untrusted and not state.voices.issuperset(flight.voices):
-        voices = state.voices | frozenset(flight.voices)
-        changed = replace(changed, deafening=True) if len(voices) > MAX_VOICES else replace(changed, voices=voices)
-    return replace(changed, version=state.version + 1) if came or flight.labels else changed
+def _untrusted(labels: tuple[Label, ...]) -> bool:
+    return any(leg_of(one) is Leg.UNTRUSTED for one in labels)
+
+
+def _loud(state: State, flight: InFlight) -> State:
+    return _heard(state, flight.voices, unheard=flight.unheard)
+
+
+def _heard(state: State, voices: tuple[Digest, ...], *, unheard: bool) -> State:
+    """Remember who has spoken. Too many, or one that can't be made out, and everybody counts as having spoken."""
+    if unheard:
+        return replace(state, deafening=True)
+    if state.voices.issuperset(voices):
+        return state
+    together = state.voices | frozenset(voices)
+    return replace(state, deafening=True) if len(together) > MAX_VOICES else replace(state, voices=together)
+
+
+def _joined(taint: Taint, labels: tuple[Label, ...], source: Source) -> Taint:
+    """Join labels; past the bound a new category counts as the unknown of its leg, which is stronger."""
+    if len(taint) + len(labels) > MAX_LABELS:
+        known = taint.labels
+        labels = tuple(one if one in known else Label(f"{leg_of(one).value}:unknown") for one in labels)
+    return taint.join(Taint.of(labels, source))

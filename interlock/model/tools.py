@@ -5,8 +5,10 @@ A spec is a promise of the operator. What is not promised is assumed: a tool tha
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from interlock.model.canonical import pack
 from interlock.model.digests import NO_DIGEST, Digest, digest
@@ -145,3 +147,21 @@ def undeclared(tool: ToolId) -> ToolSpec:
         effect=Effect.DESTROY,
         known=False,
     )
+
+
+# Words that name a receiver in most tools' schemas.
+_RECEIVERS: Final = frozenset(
+    "to cc bcc recipient recipients receiver email emails mail address addresses url uri link endpoint webhook"
+    " callback host hostname server domain channel room user users username member members attendees participants"
+    " invitees share with phone number account iban payee reply forward target destination".split()
+)
+
+
+def words(text: str) -> set[str]:
+    """The words of an identifier, in lower case: ``shareWith``, ``share_with`` and ``share-with`` have the same."""
+    return {one.lower() for one in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", text)}
+
+
+def looks_like_receiver(argument: str) -> bool:
+    """Does an argument's name suggest that it names a receiver?"""
+    return bool(words(argument) & _RECEIVERS)

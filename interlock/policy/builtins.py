@@ -2,7 +2,9 @@
 
 In it is what depends on its arguments only and answers alike in every engine that we test. Outside stay the network,
 the clock, chance, the process's environment, printing and parsing of policies: with them a decision could not be
-replayed, or could leak. A deny-list would have to be complete; this one only has to be right.
+replayed, or could leak. Outside, too, is what can make a result far larger than its arguments (``sprintf``
+with a width, ``numbers.range``, ``concat``, ``replace``): it would end the process. A deny-list would have to be
+complete; this one only has to be right.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ ALLOWED: Final = frozenset(
         "object.get", "object.keys", "object.remove", "object.union", "object.filter", "object.subset",
         "intersection", "union",
         # numbers
-        "abs", "ceil", "floor", "round", "numbers.range", "to_number",
+        "abs", "ceil", "floor", "round", "to_number",
         # text
-        "concat", "contains", "endswith", "format_int", "indexof", "lower", "replace", "split", "sprintf",
+        "contains", "endswith", "format_int", "indexof", "lower", "split",
         "startswith", "strings.any_prefix_match", "strings.any_suffix_match", "strings.reverse",
         "substring", "trim", "trim_left", "trim_prefix", "trim_right", "trim_space", "trim_suffix", "upper",
         "regex.match", "glob.match",
@@ -30,3 +32,14 @@ ALLOWED: Final = frozenset(
         "time.parse_rfc3339_ns", "time.date", "time.clock", "time.weekday",
     }
 )  # fmt: skip
+
+# First names of builtins, allowed or not: a rule or an import of this name would hide which of the two is meant.
+RESERVED: Final = frozenset(
+    {name.partition(".")[0] for name in ALLOWED}
+    | set(
+        "base64 base64url bits cast_array cast_boolean cast_null cast_number cast_object cast_set cast_string concat"
+        " crypto div eq equal gt gte hex http internal io json lt lte minus mul neq net opa or and plus print"
+        " providers rand re_match rego rem replace semver set_diff sprintf trace units urlquery uuid walk"
+        " yaml graph graphql".split()
+    )
+)

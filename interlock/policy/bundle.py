@@ -6,6 +6,7 @@ otherwise accept the file and be silent, loose or dead later: each refusal names
 
 from __future__ import annotations
 
+import os
 import re
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,10 +18,12 @@ from typing import Any, Final
 from interlock.errors import PolicyError
 from interlock.model.answers import CODE, ControlText
 from interlock.model.canonical import pack
+from interlock.model.decisions import GATE_CODES
 from interlock.model.digests import Digest, digest
 from interlock.model.document import document_schema
+from interlock.model.markup import read
 from interlock.model.settings import Settings
-from interlock.policy.builtins import ALLOWED
+from interlock.policy.builtins import ALLOWED, RESERVED
 from interlock.policy.rego_ast import Module, Ref, Rule, absolute, constant, parse_module, until_computed
 from interlock.policy.user_settings import user_settings
 
@@ -31,11 +34,16 @@ MAX_ARCHIVE_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """One Rego file. ``own`` is True for what Interlock ships. ``path`` is relative, as errors show it."""
+    """One Rego file, with the path that errors show.
+
+    ``own`` is True for what Interlock ships, ``guest`` for what a workspace brings: that may add controls, and nothing
+    to what the operator's controls use.
+    """
 
     path: str
     text: str
     own: bool = False
+    guest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +118,32 @@ def read_folder(place: str | Path, *, own: bool = False) -> Folder:
 
 
 def _directory(root: Path) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(root.rglob("*")):
-        if path.is_file() and path.suffix in (".rego", ".json", ".yaml", ".yml"):
-            try:
-                yield path.relative_to(root).as_posix(), path.read_bytes()
-            except OSError as error:
-                raise PolicyError(f"{path}: can't be read ({error.strerror}); no part of it is loaded") from None
+    """Every file below a directory, in order. What would be passed over in silence is refused instead."""
+    try:
+        for folder, folders, files in os.walk(root, onerror=_raised):
+            # Mounted configuration keeps its versions in hidden folders; hidden ones hold no controls.
+            folders[:] = sorted(one for one in folders if not one.startswith("."))
+            for name in folders:
+                if os.path.islink(os.path.join(folder, name)):
+                    raise PolicyError(
+                        f"{folder}/{name}: a link to a folder is not followed; its controls would be missing"
+                    )
+            for name in sorted(files):
+                path = Path(folder, name)
+                if name.casefold().endswith(".rego") and not name.endswith(".rego"):
+                    raise PolicyError(
+                        f"{path}: a control's file ends in .rego, in lower case; this one would not be loaded"
+                    )
+                if path.suffix in (".rego", ".json", ".yaml", ".yml"):
+                    if not path.is_file():
+                        raise PolicyError(f"{path}: not a file that can be read (a dangling link?)")
+                    yield path.relative_to(root).as_posix(), path.read_bytes()
+    except OSError as error:
+        raise PolicyError(f"{error.filename or root}: can't be read ({error.strerror}); nothing is loaded") from None
+
+
+def _raised(error: OSError) -> None:
+    raise error
 
 
 def _archive(root: Path) -> Iterator[tuple[str, bytes]]:
@@ -218,15 +246,10 @@ def _metadata(path: str, text: str) -> dict[str, Any]:
     block = _BLOCK.search(text)
     if block is None:
         return {}
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        value = YAML(typ="safe", pure=True).load("\n".join(line[2:] for line in block.group(1).splitlines()))
-    except YAMLError as error:
-        line = text[: block.start()].count("\n") + 1
-        raise PolicyError(f"{path}:{line}: METADATA is not YAML: {' '.join(str(error).split())[:200]}") from None
-    return value if isinstance(value, dict) else {}
+    line = text[: block.start()].count("\n") + 1
+    return read(
+        "\n".join(line[2:] for line in block.group(1).splitlines()), "yaml", f"{path}:{line}: METADATA", PolicyError
+    )
 
 
 class _Checks:
@@ -237,13 +260,17 @@ class _Checks:
         self._settings = settings
         self._schema = document_schema()
         self._rules: dict[tuple[str, ...], set[str]] = {}
+        self._functions: dict[tuple[str, ...], set[str]] = {}
         for _, module in modules:
             self._rules.setdefault(module.package, set()).update(module.rule_names)
+            functions = {rule.name for rule in module.rules if rule.is_function}
+            self._functions.setdefault(module.package, set()).update(functions)
 
     def all(self) -> Iterator[str]:
         yield from self._packages()
         yield from self._controls()
         for source, module in self._modules:
+            yield from self._reserved(module)
             for rule in module.rules:
                 yield from self._rule(source, module, rule)
         yield from self._recursion()
@@ -256,7 +283,9 @@ class _Checks:
             if source.own:
                 continue
             first = module.package[0]
-            if first not in ("controls", "lib"):
+            if source.guest and first != "controls":
+                yield f"{where}: a workspace may add controls only, not package {name}; write package controls.<code>"
+            elif first not in ("controls", "lib"):
                 yield f"{where}: package {name} is not yours to define; write package controls.<code> (or lib.<name>)"
             elif len(module.package) != 2 or not CODE.fullmatch(module.package[1]):
                 yield f"{where}: package {name} must be {first}.<name>, one lower-case name with _ and digits"
@@ -265,6 +294,8 @@ class _Checks:
             if code is None:
                 continue
             kind = module.package[0]
+            if code in GATE_CODES:
+                yield f"{module.path}:{module.line}: code {code!r} is the gate's own; choose another name"
             other = owners.setdefault(code, kind)
             if other != kind:
                 yield f"{module.path}:{module.line}: code {code!r} is a shipped control; choose another name"
@@ -295,7 +326,7 @@ class _Checks:
     def _default(self, module: Module, rule: Rule, code: str) -> Iterator[str]:
         try:
             value = constant(rule.default)
-        except (ValueError, KeyError, AttributeError):
+        except (ValueError, KeyError, AttributeError, TypeError):
             value = None
         verdict = value.get("verdict") if isinstance(value, dict) else None
         if verdict not in ("ask", "deny"):
@@ -316,15 +347,31 @@ class _Checks:
             yield from self._ref(source, module, rule, ref)
 
     def _call(self, module: Module, call: Ref) -> Iterator[str]:
-        parts = tuple(part or "?" for part in call.parts)
-        if parts[0] == "data" or parts[0] in module.imports or parts[0] in self._rules[module.package]:
+        if self._is_function(module, call):
             return
-        name = ".".join(parts)
+        name = ".".join(part or "?" for part in call.parts)
         if name not in ALLOWED:
             yield (
                 f"{module.path}:{call.line}: builtin {name} is not allowed in controls: decisions must depend on the"
                 " document only (time is input.now); see docs/writing-policies.md for the list"
             )
+
+    def _is_function(self, module: Module, call: Ref) -> bool:
+        """Does a call name a function that these files define? Names of builtins can't be taken, see `_reserved`."""
+        root = call.parts[0] or ""
+        if len(call.parts) == 1 and root in self._functions.get(module.package, ()):
+            return True
+        full = call.parts if root == "data" else (*module.imports.get(root, ("",)), *call.parts[1:])
+        names = tuple(part or "" for part in full[1:])
+        return full[0] == "data" and bool(names) and names[-1] in self._functions.get(names[:-1], ())
+
+    def _reserved(self, module: Module) -> Iterator[str]:
+        for rule in module.rules:
+            if rule.name in RESERVED:
+                yield f"{module.path}:{rule.line}: a rule can't be called {rule.name!r}, like a builtin; rename it"
+        for alias in module.imports:
+            if alias in RESERVED or alias in ("input", "data"):
+                yield f"{module.path}:{module.line}: an import can't be called {alias!r} like a builtin; use `as`"
 
     def _ref(self, source: Source, module: Module, rule: Rule, ref: Ref) -> Iterator[str]:
         full = absolute(module, rule, ref)

@@ -24,6 +24,7 @@ from interlock.model.canonical import pack
 from interlock.model.control_plane import Control
 from interlock.model.decisions import Verdict
 from interlock.model.destinations import Destination
+from interlock.model.digests import Digest
 from interlock.model.document import Asked, Document, Setting, build
 from interlock.model.labels import Label, category_of, leg_of
 from interlock.model.manifest import Manifest
@@ -32,12 +33,12 @@ from interlock.model.settings import SETTING_VALUES
 from interlock.model.tools import Effect, Egress, Kind, ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, Source, code_of
 from interlock.policy.rego_ast import Module, parse_module, paths_read, strings
-from interlock.policy.space import Dimension, Path, dimensions, document, leaks, neighbours, states, valued
+from interlock.policy.space import SILENT, Dimension, Path, dimensions, document, leaks, neighbours, states, valued
 
 Progress: TypeAlias = Callable[[str, int], None]
 
 # Another JSON type for every type, and the missing key (T6).
-_OTHER: Final[tuple[Any, ...]] = (None, True, 0, "", [], {})
+_OTHER: Final[tuple[Any, ...]] = (None, True, 0, "", [], {}, {"a": SILENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +355,7 @@ def document_of(spec: ToolSpec, held: tuple[Label, ...], *, grounded: bool) -> D
         paths=(),
     )
     typed = frozenset({value_digest(_SOMEBODY.kind, _SOMEBODY.value)}) if grounded else frozenset()
-    nobody: frozenset[str] = frozenset()
+    nobody: frozenset[Digest] = frozenset()
     setting = Setting("c-0", "default", "", held, typed, frozenset(), nobody, deafening=False, protected=())
     return build(one, (), setting, _NOW)
 

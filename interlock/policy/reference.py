@@ -119,9 +119,12 @@ def talks_back(document: Any, _settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _all_silent(destinations: Any) -> bool:
-    """At least one, and none of them talks back. Rego walks objects by value as it walks arrays."""
-    found = list(destinations.values()) if isinstance(destinations, dict) else destinations
-    return isinstance(found, list) and bool(found) and all(same(at(one, "talks_back"), False) for one in found)
+    """A list of at least one, and none of them talks back."""
+    return (
+        isinstance(destinations, list)
+        and bool(destinations)
+        and all(same(at(one, "talks_back"), False) for one in destinations)
+    )
 
 
 def unclassified_arguments(document: Any, _settings: Mapping[str, Any]) -> dict[str, Any]:

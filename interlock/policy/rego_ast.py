@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import regorus
 
@@ -41,11 +41,13 @@ class Rule:
         bindings: local variable → reference that it iterates over (``some x in …``, ``every x in …``).
         negations, comprehensions, withs: lines where they stand.
         node: the rule's own tree.
+        data: bytes of the file.
     """
 
     name: str
     line: int
     node: Node
+    data: bytes
     is_default: bool = False
     is_function: bool = False
     default: Node = None
@@ -74,12 +76,34 @@ class Module:
         return {rule.name for rule in self.rules}
 
 
+MAX_NESTING: Final = 10
+
+_SKIPPED: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|`[^`]*`|#[^\n]*')
+
+
+def _nesting(text: str) -> int:
+    """How deep brackets nest outside strings and comments."""
+    depth = deepest = 0
+    for char in _SKIPPED.sub("", text):
+        if char in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in ")]}":
+            depth -= 1
+    return deepest
+
+
 def parse_module(path: str, text: str) -> Module:
     """Parse one file.
 
     Raises:
         PolicyError: the file has a syntax error, with file, line and the engine's words.
     """
+    deepest = _nesting(text)
+    if deepest > MAX_NESTING:
+        raise PolicyError(
+            f"{path}: brackets nested {deepest} deep; at most {MAX_NESTING}: the parser's time doubles with each"
+        )
     engine = regorus.Engine()
     try:
         engine.add_policy(path, text)
@@ -102,7 +126,7 @@ def parse_module(path: str, text: str) -> Module:
         tuple(part or "" for part in package.parts),
         tree["package"]["span"]["line"],
         imports,
-        [_rule(one) for one in tree.get("rules") or []],
+        [_rule(one, text.encode()) for one in tree.get("rules") or []],
     )
 
 
@@ -122,17 +146,17 @@ def _alias(text: str, span: Any) -> str:
     return data[span["start"] : span["end"]].decode()
 
 
-def _rule(node: Node) -> Rule:
+def _rule(node: Node, data: bytes) -> Rule:
     if "Default" in node:
         inner = node["Default"]
         head = ref_of(inner["refr"])
-        rule = Rule(_root(head), inner["span"]["line"], node, is_default=True, default=inner["value"])
+        rule = Rule(_root(head), inner["span"]["line"], node, data, is_default=True, default=inner["value"])
         rule.is_function = bool(inner.get("args"))
         _collect(inner["value"], rule)
         return rule
     inner = node["Spec"]
     (head_kind, head_node), *_ = inner["head"].items()
-    rule = Rule(_root(ref_of(head_node["refr"])), inner["span"]["line"], node, is_function=head_kind == "Func")
+    rule = Rule(_root(ref_of(head_node["refr"])), inner["span"]["line"], node, data, is_function=head_kind == "Func")
     for key, part in head_node.items():
         if key == "refr":
             _collect_index(part, rule)
@@ -192,7 +216,7 @@ def _iteration(kind: str, inner: Node, rule: Rule) -> None:
     name = value["Var"]["value"] if kind == "SomeIn" and isinstance(value, dict) and "Var" in value else ""
     if kind == "Every":
         rule.everies.append((_line(inner), over))
-        name = _every_name(inner)
+        name = _every_name(inner, rule.data)
     if over is not None and name:
         rule.bindings[name] = over
     for key, part in inner.items():
@@ -200,12 +224,10 @@ def _iteration(kind: str, inner: Node, rule: Rule) -> None:
             _collect(part, rule)
 
 
-def _every_name(inner: Node) -> str:
-    """`every` names its variable by span only; the first reference under it that starts there tells the name."""
-    value = inner["value"]
-    if isinstance(value, list) and len(value) == 2:
-        return str(value[1])
-    return "" if not isinstance(value, dict) else str(value.get("text", ""))
+def _every_name(inner: Node, data: bytes) -> str:
+    """The tree names the variable of an ``every`` by its place only."""
+    span = inner["value"]
+    return data[span["start"] : span["end"]].decode() if isinstance(span, dict) and "start" in span else ""
 
 
 def _indices(node: Node) -> Iterator[Node]:
@@ -274,7 +296,10 @@ def constant(node: Node) -> Any:
     if kind == "Array":
         return [constant(item) for item in inner["items"]]
     if kind == "Object":
-        return {constant(key): constant(value) for _, key, value in inner["fields"]}
+        pairs = [(constant(key), constant(value)) for _, key, value in inner["fields"]]
+        if len({key for key, _ in pairs}) != len(pairs):
+            raise ValueError("a key stands twice")
+        return dict(pairs)
     raise ValueError(kind)
 
 

@@ -1,0 +1,173 @@
+"""What looks wrong in controls that load: findings for `interlock check`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from interlock.model.manifest_lint import Finding
+from interlock.policy.builtins import ALLOWED
+from interlock.policy.bundle import Bundle, Source, code_of
+from interlock.policy.rego_ast import Module, Rule, absolute, parse_module, ref_of
+
+# Everything but these is an error, or undefined, for an argument of an unexpected type: in a proof, silence.
+_TOTAL: Final = frozenset("is_array is_boolean is_null is_number is_object is_set is_string type_name".split())
+_FALLIBLE: Final = ALLOWED - _TOTAL
+_DIFFERING: Final = {
+    "sprintf": "engines print numbers and composite values differently",
+    "lower": "some engines fold ASCII letters only",
+    "upper": "some engines fold ASCII letters only",
+    "to_number": "engines disagree about what is a number",
+    "sort": "engines order values of different types differently",
+}
+_ORDERED: Final = {"Lt": "<", "Le": "<=", "Gt": ">", "Ge": ">=", "Ne": "!="}
+
+
+def lint_bundle(bundle: Bundle) -> Iterator[Finding]:
+    """Findings on the user's controls."""
+    for source in bundle.sources:
+        if source.own:
+            continue
+        module = parse_module(source.path, source.text)
+        code = code_of(module)
+        if code is not None:
+            yield from _companions(code, source)
+            for rule in module.rules:
+                yield from _proof(module, rule)
+        for rule in module.rules:
+            yield from _differing(module, rule)
+
+
+def _companions(code: str, source: Source) -> Iterator[Finding]:
+    file = Path(source.path)
+    if not file.exists():
+        return  # in an archive: its folder is not at hand
+    wanted = {
+        "test": (file.with_name(f"{file.stem}_test.rego"),),
+        "page": (file.with_name(f"{file.stem}.md"), file.with_name("README.md")),
+        "samples": (file.with_name("samples.json"), file.with_name("samples.yaml")),
+    }
+    for what, places in wanted.items():
+        if not any(place.is_file() for place in places):
+            yield Finding(
+                f"no-{what}", source.path, f"control {code} has no {what}; expected {places[0].name} beside it"
+            )
+
+
+def _proof(module: Module, rule: Rule) -> Iterator[Finding]:
+    """Every rule of a control may be part of a proof; one that can be silent or true by accident is found here."""
+    if rule.is_default or rule.is_function:
+        return
+    for line in rule.negations:
+        yield Finding(
+            "negation",
+            f"{module.path}:{line}",
+            "`not` is true of what is missing; test a field that is there for the value it must have",
+        )
+    for line in rule.comprehensions:
+        yield Finding(
+            "comprehension",
+            f"{module.path}:{line}",
+            "a comprehension over what is missing is empty, not undefined; test fields directly",
+        )
+    for line, over in rule.everies:
+        # A reference into the list (`xs[0].y`) tests that there is one.
+        if over is None or not any(ref.parts[: len(over.parts)] == over.parts != ref.parts for ref in rule.refs):
+            yield Finding(
+                "every-of-nothing",
+                f"{module.path}:{line}",
+                "`every` is true of an empty list; test its first element beside it, as in `xs[0].y == …`",
+            )
+    for call in rule.calls:
+        name = ".".join(part or "" for part in call.parts)
+        if name in _FALLIBLE:
+            yield Finding(
+                "fallible-builtin",
+                f"{module.path}:{call.line}",
+                f"{name} fails on a value of another type, and the decision with it; test the type first or use ==",
+            )
+
+
+def _differing(module: Module, rule: Rule) -> Iterator[Finding]:
+    for call in rule.calls:
+        name = ".".join(part or "" for part in call.parts)
+        if name in _DIFFERING:
+            yield Finding("engines-differ", f"{module.path}:{call.line}", f"{name}: {_DIFFERING[name]}")
+    for operator, line, sides in comparisons(rule.node):
+        if operator in _ORDERED and any(_reads_input(module, rule, side) for side in sides):
+            yield Finding(
+                "engines-differ",
+                f"{module.path}:{line}",
+                f"{_ORDERED[operator]} compares across types differently in different engines; test is_number(…) first",
+            )
+
+
+def comparisons(node: Any) -> Iterator[tuple[str, int, tuple[Any, Any]]]:
+    """Operator, line and both sides of every comparison in a tree."""
+    if isinstance(node, dict):
+        inner = node.get("BoolExpr")
+        if isinstance(inner, dict):
+            yield inner["op"], inner["span"]["line"], (inner["lhs"], inner["rhs"])
+        for child in node.values():
+            yield from comparisons(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from comparisons(child)
+
+
+def _reads_input(module: Module, rule: Rule, side: Any) -> bool:
+    ref = ref_of(side)
+    full = absolute(module, rule, ref) if ref is not None else None
+    return full is not None and full[0] == "input"
+
+
+_MEANING: Final[dict[tuple[str, ...], str]] = {("tool", "name"): "tool", ("tool", "server"): "server"}
+
+
+def constants(bundle: Bundle) -> Iterator[tuple[str, str, str]]:
+    """Words that the user's controls compare with names of tools and servers, or look for among labels."""
+    for source in bundle.sources:
+        if source.own:
+            continue
+        module = parse_module(source.path, source.text)
+        for rule in module.rules:
+            for _, line, sides in comparisons(rule.node):
+                yield from _named(module, rule, line, *sides)
+            for needle, line, collection in _memberships(rule.node):
+                yield from _named(module, rule, line, needle, collection)
+
+
+def _named(module: Module, rule: Rule, line: int, one: Any, other: Any) -> Iterator[tuple[str, str, str]]:
+    for text, ref_node in ((one, other), (other, one)):
+        ref = ref_of(ref_node)
+        full = absolute(module, rule, ref) if ref is not None else None
+        if full is None or full[0] != "input" or not isinstance(text, dict):
+            continue
+        path = tuple(part or "" for part in full[1:])
+        kind = _MEANING.get(path) or ("category" if path[:1] in (("exposure",), ("forecast",)) else "")
+        for word in _words(text):
+            if kind:
+                yield f"{module.path}:{line}", kind, word
+
+
+def _words(node: Any) -> Iterator[str]:
+    if "String" in node:
+        yield node["String"]["value"]
+    for kind in ("Set", "Array"):
+        if kind in node:
+            for item in node[kind]["items"]:
+                yield from _words(item)
+
+
+def _memberships(node: Any) -> Iterator[tuple[Any, int, Any]]:
+    """``x in xs`` anywhere in a tree."""
+    if isinstance(node, dict):
+        inner = node.get("Membership")
+        if isinstance(inner, dict):
+            yield inner["value"], inner["span"]["line"], inner["collection"]
+        for child in node.values():
+            yield from _memberships(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _memberships(child)
