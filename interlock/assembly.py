@@ -6,8 +6,9 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import structlog
 
@@ -170,8 +171,19 @@ class Interlock:
             Misconfigured: any file is wrong; nothing was built.
         """
         specs = [one.spec for one in tools]
+        return cls._of(lambda: read_parts(configuration, workspace, specs), None, journal, clock, files)
+
+    @classmethod
+    def _of(
+        cls,
+        read: Callable[[], Parts],
+        engine: Engine | None,
+        journal: Journal | None,
+        clock: Clock | None,
+        files: Files | None = None,
+    ) -> Self:
         self = cls.__new__(cls)
-        self._begin(lambda: read_parts(configuration, workspace, specs), None, journal, clock, files)
+        self._begin(read, engine, journal, clock, files)
         return self
 
     def _begin(
@@ -340,30 +352,58 @@ def _syntax(file: Path, error: type[Misconfigured]) -> Syntax:
     raise error(f"{file}: must be a .toml, .yaml or .yml file")
 
 
+@dataclass(frozen=True, slots=True)
+class FixedClock:
+    """Always tells the same time: for scenarios, whose verdicts must not depend on when they are run."""
+
+    time: datetime
+
+    def now(self) -> datetime:
+        """See :meth:`interlock.ports.Clock.now`."""
+        return self.time
+
+
 def interlock_for(scenario: Scenario, folder: Path) -> Interlock:
     """The Interlock that a scenario file asks for; its paths are relative to the folder of the file."""
+    parts = scenario_parts(scenario, folder)
+    return Interlock._of(lambda: parts, None, MemoryJournal(), FixedClock(scenario.time))
+
+
+def scenario_parts(scenario: Scenario, folder: Path) -> Parts:
+    """What the Interlock of a scenario is made of.
+
+    Raises:
+        Misconfigured: any file that it names is wrong.
+    """
+    policies = tuple(folder / one for one in scenario.policies)
+    if scenario.configuration:
+        parts = read_parts(folder / scenario.configuration)
+        return replace(parts, policies=(*parts.policies, *policies), settings={**parts.settings, **scenario.settings})
     inline = scenario.manifest
-    manifest = Manifest.load(folder / inline) if isinstance(inline, str) else Manifest.parse(inline, "manifest")
-    policies = [folder / one for one in scenario.policies]
-    return Interlock(manifest=manifest, policies=policies, settings=scenario.settings, journal=MemoryJournal())
+    manifest = Manifest.load(folder / inline) if isinstance(inline, str) else Manifest.parse(inline or {}, "manifest")
+    return Parts(manifest, policies=policies, settings=scenario.settings)
 
 
-def interlock_with(scenario: Scenario, folder: Path, source: Source, bundle: Bundle) -> Interlock:
+def interlock_with(scenario: Scenario, folder: Path, source: Source) -> Interlock:
     """The Interlock of a scenario with one file of its bundle replaced: a mutant, which no loader would let pass."""
-    lock = interlock_for(scenario, folder)
-    engine = lock.engine
-    assert isinstance(engine, EmbeddedEngine)
-    swapped = tuple(source if one.path == source.path else one for one in engine.bundle.sources)
-    if swapped == engine.bundle.sources:
-        return lock
-    revision = digest("bundle", source.text.encode() + bundle.revision.encode())
-    mutant = EmbeddedEngine(replace(engine.bundle, sources=swapped, revision=revision), ask_samples=False)
-    return Interlock(
-        manifest=lock.manifest,
-        engine=mutant,
-        settings={"address_book": scenario.settings.get("address_book", {})},
-        journal=MemoryJournal(),
-    )
+
+    def mutant(engine: Engine) -> Engine:
+        assert isinstance(engine, EmbeddedEngine)
+        swapped = tuple(source if one.path == source.path else one for one in engine.bundle.sources)
+        revision = digest("bundle", engine.revision.encode() + source.text.encode())
+        return EmbeddedEngine(replace(engine.bundle, sources=swapped, revision=revision), ask_samples=False)
+
+    return interlock_recording(scenario, folder, mutant)[0]
+
+
+_E = TypeVar("_E", bound=Engine)
+
+
+def interlock_recording(scenario: Scenario, folder: Path, wrap: Callable[[Engine], _E]) -> tuple[Interlock, _E]:
+    """The Interlock of a scenario around another engine, which is made from its own."""
+    parts = scenario_parts(scenario, folder)
+    engine = wrap(EmbeddedEngine(bundled(parts)[1]))
+    return Interlock._of(lambda: parts, engine, MemoryJournal(), FixedClock(scenario.time)), engine
 
 
 _said: list[bool] = []

@@ -155,7 +155,7 @@ class RecordingEngine:
     """An engine that keeps every document it was asked, so that decisions can be made again from them (T11)."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.inner = engine
         self.name = engine.name
         self.revision = engine.revision
         self.controls = engine.controls
@@ -163,6 +163,6 @@ class RecordingEngine:
 
     def evaluate(self, document: bytes) -> str | bytes:
         """See :meth:`interlock.ports.Engine.evaluate`."""
-        answer = self._engine.evaluate(document)
+        answer = self.inner.evaluate(document)
         self.documents.append((document, answer))
         return answer

@@ -12,11 +12,11 @@ import click
 from rich.markup import escape
 from rich.progress import Progress
 
-from interlock.assembly import bundled, interlock_for, read_configuration, read_parts
+from interlock.assembly import bundled, interlock_for, interlock_with, read_configuration, read_parts
 from interlock.cli.output import config_argument, console, existing, json_option, print_json
 from interlock.errors import Misconfigured
 from interlock.model.settings import Settings
-from interlock.policy.bundle import Bundle, assemble, shipped_directory, shipped_sources
+from interlock.policy.bundle import assemble, shipped_directory, shipped_sources
 from interlock.policy.rego_tests import Mutant, Suite, mutants, read_tests
 from interlock.scenarios import find_scenarios, run_file
 
@@ -113,18 +113,15 @@ def _mutated(suite: Suite, files: Sequence[Path], tried: Sequence[Mutant]) -> li
         task = progress.add_task("mutants", total=len(tried))
         for mutant in tried:
             caught = suite.catches(mutant)
-            name = f"{caught.package}.{caught.name}" if caught is not None else _story_catches(suite, files, mutant)
+            name = f"{caught.package}.{caught.name}" if caught is not None else _story_catches(files, mutant)
             found.append(Mutation(mutant, name))
             progress.advance(task)
     return found
 
 
-def _story_catches(suite: Suite, files: Sequence[Path], mutant: Mutant) -> str:
-    from interlock.assembly import interlock_with  # the scenarios' own Interlocks, with one file replaced
-
-    bundle: Bundle = suite.bundle
+def _story_catches(files: Sequence[Path], mutant: Mutant) -> str:
     for file in files:
-        for report in run_file(file, lambda scenario, folder: interlock_with(scenario, folder, mutant.source, bundle)):
+        for report in run_file(file, lambda scenario, folder: interlock_with(scenario, folder, mutant.source)):
             if not report.passed:
                 return f"{file.stem}.{report.name}"
     return ""

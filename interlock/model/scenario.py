@@ -7,6 +7,7 @@ that stops the one can't do it by stopping the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -85,18 +86,34 @@ class Story(BaseModel):
 class Scenario(BaseModel):
     """One file.
 
-    ``manifest`` is a path relative to the file, or the mapping itself; ``policies`` are directories of the user's own
-    controls, relative too.
+    Either ``configuration`` names an ``interlock.toml``, or ``manifest`` is a path or the mapping itself; ``policies``
+    are directories of the user's own controls. Paths are relative to the file. ``settings`` are laid over those of the
+    configuration. ``now`` is the time of the story: verdicts must not depend on when somebody runs it.
     """
 
     model_config = _STRICT
     version: Annotated[int, Field(ge=1, le=1)]
     case: str = ""
     title: str
-    manifest: str | dict[str, Any]
+    configuration: str = ""
+    manifest: str | dict[str, Any] | None = None
+    now: str = "2026-11-30T12:00:00Z"
     settings: dict[str, Any] = {}
     policies: list[str] = []
     stories: dict[str, Story] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Scenario:
+        if bool(self.configuration) == (self.manifest is not None):
+            raise ValueError("name either a configuration or a manifest")
+        datetime.fromisoformat(self.now)
+        return self
+
+    @property
+    def time(self) -> datetime:
+        """``now``, in UTC when it says no zone."""
+        now = datetime.fromisoformat(self.now)
+        return now if now.tzinfo else now.replace(tzinfo=UTC)
 
 
 def parse_scenario(document: Mapping[str, Any], where: str) -> Scenario:

@@ -1,0 +1,1 @@
+"""The files that `interlock init` writes, as they are written."""
