@@ -79,14 +79,20 @@ def _proof(module: Module, rule: Rule) -> Iterator[Finding]:
                 f"{module.path}:{line}",
                 "`every` is true of an empty list; test its first element beside it, as in `xs[0].y == …`",
             )
-    for call in rule.calls:
+    tested = _tested(rule)
+    for call, given in rule.given:
         name = ".".join(part or "" for part in call.parts)
-        if name in _FALLIBLE:
+        if name in _FALLIBLE and not tested.issuperset(given):
             yield Finding(
                 "fallible-builtin",
                 f"{module.path}:{call.line}",
                 f"{name} fails on a value of another type, and the decision with it; test the type first or use ==",
             )
+
+
+def _tested(rule: Rule) -> set[tuple[str | None, ...]]:
+    """References whose type the rule tests, with a builtin that answers for any value."""
+    return {ref for call, given in rule.given if call.parts[0] in _TOTAL for ref in given}
 
 
 def _differing(module: Module, rule: Rule) -> Iterator[Finding]:
@@ -95,7 +101,7 @@ def _differing(module: Module, rule: Rule) -> Iterator[Finding]:
         if name in _DIFFERING:
             yield Finding("engines-differ", f"{module.path}:{call.line}", f"{name}: {_DIFFERING[name]}")
     for operator, line, sides in comparisons(rule.node):
-        if operator in _ORDERED and any(_reads_input(module, rule, side) for side in sides):
+        if operator in _ORDERED and any(_untested_input(module, rule, side) for side in sides):
             yield Finding(
                 "engines-differ",
                 f"{module.path}:{line}",
@@ -116,10 +122,10 @@ def comparisons(node: Any) -> Iterator[tuple[str, int, tuple[Any, Any]]]:
             yield from comparisons(child)
 
 
-def _reads_input(module: Module, rule: Rule, side: Any) -> bool:
+def _untested_input(module: Module, rule: Rule, side: Any) -> bool:
     ref = ref_of(side)
     full = absolute(module, rule, ref) if ref is not None else None
-    return full is not None and full[0] == "input"
+    return ref is not None and full is not None and full[0] == "input" and ref.parts not in _tested(rule)
 
 
 _MEANING: Final[dict[tuple[str, ...], str]] = {("tool", "name"): "tool", ("tool", "server"): "server"}

@@ -37,6 +37,7 @@ class Rule:
     """One rule: its name, what it refers to, what it calls.
 
     Attributes:
+        given: each call with the references among its arguments.
         default: constant value of a ``default`` rule, else None.
         bindings: local variable → reference that it iterates over (``some x in …``, ``every x in …``).
         negations, comprehensions, withs: lines where they stand.
@@ -53,6 +54,7 @@ class Rule:
     default: Node = None
     refs: list[Ref] = field(default_factory=list)
     calls: list[Ref] = field(default_factory=list)
+    given: list[tuple[Ref, list[tuple[str | None, ...]]]] = field(default_factory=list)
     bindings: dict[str, Ref] = field(default_factory=dict)
     negations: list[int] = field(default_factory=list)
     comprehensions: list[int] = field(default_factory=list)
@@ -199,6 +201,8 @@ def _collect(node: Node, rule: Rule) -> None:
             called = ref_of(inner["fcn"])
             if called is not None:
                 rule.calls.append(called)
+                given = [ref.parts for ref in map(ref_of, inner["params"]) if ref is not None]
+                rule.given.append((called, given))
             _collect(inner["params"], rule)
         elif kind in ("SomeIn", "Every"):
             _iteration(kind, inner, rule)

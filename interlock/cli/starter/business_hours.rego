@@ -16,6 +16,7 @@ lifted if input.tool.egress == "none"
 lifted if input.forecast.private == []
 
 lifted if {
+	is_string(input.now)
 	is_number(data.settings.controls.last_hour)
 	[hour, _, _] := time.clock(time.parse_rfc3339_ns(input.now))
 	hour < data.settings.controls.last_hour
