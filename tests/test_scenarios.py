@@ -1,4 +1,4 @@
-"""Proves that every story in tests/scenarios gets the verdicts it must get, and that no attack stands without a twin."""
+"""Proves that every story in tests/scenarios gets its verdicts, and that no attack stands without an honest twin."""
 
 from __future__ import annotations
 

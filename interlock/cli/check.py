@@ -14,6 +14,7 @@ from interlock.errors import InterlockError
 from interlock.model.manifest_lint import Finding, lint_manifest, names_nothing
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.lint import constants, lint_bundle
+from interlock.policy.rego_tests import find_tests, read_tests
 
 
 @click.command()
@@ -30,6 +31,9 @@ def check(configuration: Path, workspace: Path | None, strict: bool, as_json: bo
         parts = read_parts(existing(configuration), workspace)
         _, bundle = bundled(parts)
         EmbeddedEngine(bundle)
+        for one in (*parts.policies, *parts.guests):
+            if one.is_dir():
+                find_tests(read_tests(one))  # a control in a file named *_test.rego would be loaded by nobody
     except InterlockError as error:
         if as_json:
             print_json({"loads": False, "errors": str(error).splitlines(), "findings": []})

@@ -166,7 +166,8 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
         return _withheld(outcome, result, error)
     if flight is None or flight.call != allowed.call.digest:
         # A second result for one call is somebody's mistake or trick: its labels have joined, its content is dropped.
-        return _withheld(outcome, result, Refused("this call has its result already"))
+        again = "This call has its result already; another one is not shown."
+        return _withheld(outcome, result, Refused("this call has its result already"), again)
     if isinstance(result, BaseException):
         return replace(outcome, error=result, for_model=text)
     return replace(outcome, result=result.content, for_model=text, is_error=result.is_error)
@@ -430,11 +431,15 @@ def _landed(allowed: Allowed, result: ToolResult | BaseException, text: str, at:
     return Observed(at, allowed.number, external, content_digest(text), len(text), labels)
 
 
-def _withheld(outcome: Outcome, result: ToolResult | BaseException, error: Exception) -> Outcome:
+_UNRECORDED: Final = "The call was made, but its result could not be recorded and is withheld. Do not repeat the call."
+
+
+def _withheld(
+    outcome: Outcome, result: ToolResult | BaseException, error: Exception, text: str = _UNRECORDED
+) -> Outcome:
     problem = str(error) if isinstance(error, InterlockError) else type(error).__name__
     reason = failure(JOURNAL_ERROR, f"the outcome is withheld: {problem}")
     decision = replace(outcome.decision, reasons=(*outcome.decision.reasons, reason))
-    text = "The call was made, but its result could not be recorded and is withheld. Do not repeat the call."
     failed = result if isinstance(result, BaseException) else error
     return replace(outcome, decision=decision, error=failed, for_model=text)
 

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from interlock.errors import Misconfigured, Refused
-from interlock.model.labels import Label, label
-from interlock.model.manifest import Manifest
+from interlock.errors import ManifestError, Misconfigured, Refused
+from interlock.model.labels import Label, Leg, label
+from interlock.model.manifest import Manifest, only_legs
 from interlock.model.settings import SETTING_VALUES, Settings
 from interlock.model.tools import Effect, Egress, ToolId, ToolSpec
 from interlock.model.validation import explained
@@ -117,7 +117,9 @@ def narrow(manifest: Manifest, settings: Settings, file: Narrowing, where: str) 
             problems.append(f"{where}: tools.{name}: no such tool; a workspace can't declare tools, only narrow them")
             continue
         try:
-            specs[spec.id] = _narrowed(spec, change)
+            specs[spec.id] = _narrowed(f"{where}: tools.{name}", spec, change)
+        except ManifestError as error:
+            problems.append(str(error))
         except Refused as error:
             problems.append(f"{where}: tools.{name}: {error}")
     denied = set()
@@ -141,15 +143,18 @@ def _tool(name: str) -> ToolId:
     return ToolId(server, tool) if slash else ToolId("", name)
 
 
-def _narrowed(spec: ToolSpec, change: NarrowedTool) -> ToolSpec:
-    def more(known: tuple[Label, ...], added: list[str]) -> tuple[Label, ...]:
-        return (*known, *(label(one) for one in added))
+def _narrowed(place: str, spec: ToolSpec, change: NarrowedTool) -> ToolSpec:
+    def more(field: str, *legs: Leg) -> tuple[Label, ...]:
+        added = tuple(label(one) for one in getattr(change, field))
+        only_legs(place, field, added, *legs)
+        known: tuple[Label, ...] = getattr(spec, field)
+        return (*known, *added)
 
     return replace(
         spec,
-        returns=more(spec.returns, change.returns),
-        reads=more(spec.reads, change.reads),
-        opens=more(spec.opens, change.opens),
+        returns=more("returns", Leg.UNTRUSTED, Leg.PRIVATE),
+        reads=more("reads", Leg.PRIVATE),
+        opens=more("opens", Leg.EGRESS),
         egress=max(spec.egress, Egress(change.egress), key=list(Egress).index),
         effect=max(spec.effect, Effect(change.effect), key=list(Effect).index),
     )

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from interlock.errors import EngineUnavailable
@@ -101,7 +101,7 @@ class CallPart(TypedDict):
 class Document(TypedDict):
     """What a control sees as ``input``."""
 
-    schema: Literal[1]
+    schema: Annotated[int, Field(ge=1, le=1)]  # not Literal[1], which also takes true
     now: str
     conversation: ConversationPart
     exposure: Legs

@@ -172,9 +172,9 @@ def _spec(where: str, tool: ToolId, entry: _Tool) -> ToolSpec:
         destinations = tuple((name, _kind(kind)) for name, kind in entry.destinations.items())
     except Refused as error:
         raise ManifestError(f"{place}: {error}") from None
-    _only(place, "returns", returns, Leg.UNTRUSTED, Leg.PRIVATE)
-    _only(place, "reads", reads, Leg.PRIVATE)
-    _only(place, "opens", opens, Leg.EGRESS)
+    only_legs(place, "returns", returns, Leg.UNTRUSTED, Leg.PRIVATE)
+    only_legs(place, "reads", reads, Leg.PRIVATE)
+    only_legs(place, "opens", opens, Leg.EGRESS)
     both = sorted(set(entry.destinations) & set(entry.content))
     if both:
         raise ManifestError(f"{place}: {both} stand under destinations and content; an argument is one or the other")
@@ -214,7 +214,8 @@ def _kind(text: str) -> Kind:
     return kind
 
 
-def _only(place: str, field: str, labels: Iterable[Label], *legs: Leg) -> None:
+def only_legs(place: str, field: str, labels: Iterable[Label], *legs: Leg) -> None:
+    """Refuse labels of another leg than a field takes: they would be promised and never joined."""
     for one in labels:
         if leg_of(one) not in legs:
             allowed = " or ".join(leg.value for leg in legs)

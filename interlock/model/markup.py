@@ -34,11 +34,11 @@ def _toml(text: str, where: str, error: type[Misconfigured]) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as problem:  # TOMLDecodeError, and integers with too many digits
-        twice = _headers_written_twice(text)
+        twice = _headers_written_twice(text) or _key_written_twice(text, str(problem))
         if twice:
             name, first, second = twice
             raise error(
-                f"{where}: [{name}] is declared twice, on line {first} and on line {second}; keep one of them"
+                f"{where}: {name} is declared twice, on line {first} and on line {second}; keep one of them"
             ) from None
         raise error(f"{where}: not TOML: {problem}") from None
 
@@ -51,9 +51,29 @@ def _headers_written_twice(text: str) -> tuple[str, int, int] | None:
         if header:
             name = re.sub(r"\s*\.\s*", ".", header.group(1)).replace('"', "").replace("'", "")
             if name in seen:
-                return name, seen[name], number
+                return f"[{name}]", seen[name], number
             seen[name] = number
     return None
+
+
+def _key_written_twice(text: str, problem: str) -> tuple[str, int, int] | None:
+    """The two places of a key that stands twice, when the standard library names the line of the second."""
+    place = re.search(r"at line (\d+)", problem)
+    lines = text.splitlines()
+    if place is None or "overwrite" not in problem or not 0 < int(place[1]) <= len(lines):
+        return None
+    second = int(place[1])
+    key = _key(lines[second - 1])
+    for number, line in enumerate(lines[: second - 1], 1):
+        header = _HEADER.fullmatch(line)
+        named = header.group(1).rpartition(".")[2].strip(" '\"") if header else _key(line)
+        if key and named == key:
+            return key, number, second
+    return None
+
+
+def _key(line: str) -> str:
+    return line.partition("=")[0].strip().strip("'\"") if "=" in line else ""
 
 
 def _yaml(text: str, where: str, error: type[Misconfigured]) -> dict[str, Any]:

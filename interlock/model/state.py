@@ -119,13 +119,14 @@ def _decided(state: State, entry: Decided) -> State:
     )
     changed = state
     in_flight = dict(state.in_flight)
-    in_flight[entry.number] = flight
-    if len(in_flight) > MAX_IN_FLIGHT:
-        # A host that never reports outcomes: the oldest call is joined as if it had happened.
-        number = min(in_flight)
-        lost = in_flight.pop(number)
-        source = Source(lost.at, number, lost.tool)
+    # A number that is decided twice, or a host that never reports outcomes: the older call is joined as if it had
+    # happened, so that no number and no crowd can push a label out.
+    displaced = entry.number if entry.number in in_flight else min(in_flight, default=0)
+    if entry.number in in_flight or len(in_flight) >= MAX_IN_FLIGHT:
+        lost = in_flight.pop(displaced)
+        source = Source(lost.at, displaced, lost.tool)
         changed = replace(_loud(state, lost), taint=_joined(state.taint, lost.labels, source))
+    in_flight[entry.number] = flight
     return replace(changed, calls=calls, in_flight=MappingProxyType(in_flight), version=version)
 
 

@@ -225,6 +225,8 @@ def _texts(source: Source, module: Module) -> Iterator[tuple[str, ControlText]]:
     metadata = _metadata(source.path, source.text)
     found = metadata.get("custom")
     custom: dict[str, Any] = found if isinstance(found, dict) else {}
+    if custom.get("code", code) != code:
+        raise PolicyError(f"{source.path}:{module.line}: METADATA says code {custom['code']!r}, the package {code!r}")
     title = str(metadata.get("title") or code)
     yield (
         code,
@@ -317,6 +319,13 @@ class _Checks:
                     f"{path}:{line}: control {code} has no `default verdict`;"
                     ' write default verdict := {"verdict": "deny"} (or "ask"): its objection when nothing is proved'
                 )
+            if len(verdicts) > 1 and len(modules) == 1:
+                second = verdicts[1][1]
+                yield f"{path}:{second.line}: control {code} has a second `default verdict`; keep one"
+            for module in modules:
+                for rule in module.rules:
+                    if rule.name == "verdict" and rule.head != ("verdict",):
+                        yield f"{path}:{rule.line}: `verdict` is one value; a rule can't define a part of it"
             for module, rule in verdicts:
                 yield from self._default(module, rule, code)
             if len(modules) > 1:
@@ -391,6 +400,10 @@ class _Checks:
                 schema = schema.get("items", {})
                 continue
             properties = schema.get("properties")
+            if properties is None and schema.get("type") in ("string", "boolean", "integer"):
+                shown = ".".join(one or "_" for one in path[:place])
+                yield f"{module.path}:{line}: {shown} is a {schema['type']}; there is nothing below it"
+                return
             if properties is None or part is None:
                 return  # opaque from here on (call.arguments), or computed
             if part not in properties:

@@ -38,14 +38,17 @@ class Rule:
 
     Attributes:
         given: each call with the references among its arguments.
+        head: the whole name as it is written.
         default: constant value of a ``default`` rule, else None.
         bindings: local variable → reference that it iterates over (``some x in …``, ``every x in …``).
+        aliases: local variable → reference that it was assigned.
         negations, comprehensions, withs: lines where they stand.
         node: the rule's own tree.
         data: bytes of the file.
     """
 
     name: str
+    head: tuple[str | None, ...]
     line: int
     node: Node
     data: bytes
@@ -56,6 +59,7 @@ class Rule:
     calls: list[Ref] = field(default_factory=list)
     given: list[tuple[Ref, list[tuple[str | None, ...]]]] = field(default_factory=list)
     bindings: dict[str, Ref] = field(default_factory=dict)
+    aliases: dict[str, Ref] = field(default_factory=dict)
     negations: list[int] = field(default_factory=list)
     comprehensions: list[int] = field(default_factory=list)
     withs: list[int] = field(default_factory=list)
@@ -152,13 +156,24 @@ def _rule(node: Node, data: bytes) -> Rule:
     if "Default" in node:
         inner = node["Default"]
         head = ref_of(inner["refr"])
-        rule = Rule(_root(head), inner["span"]["line"], node, data, is_default=True, default=inner["value"])
+        rule = Rule(
+            _root(head),
+            head.parts if head else (),
+            inner["span"]["line"],
+            node,
+            data,
+            is_default=True,
+            default=inner["value"],
+        )
         rule.is_function = bool(inner.get("args"))
         _collect(inner["value"], rule)
         return rule
     inner = node["Spec"]
     (head_kind, head_node), *_ = inner["head"].items()
-    rule = Rule(_root(ref_of(head_node["refr"])), inner["span"]["line"], node, data, is_function=head_kind == "Func")
+    head = ref_of(head_node["refr"])
+    rule = Rule(
+        _root(head), head.parts if head else (), inner["span"]["line"], node, data, is_function=head_kind == "Func"
+    )
     for key, part in head_node.items():
         if key == "refr":
             _collect_index(part, rule)
@@ -207,6 +222,10 @@ def _collect(node: Node, rule: Rule) -> None:
         elif kind in ("SomeIn", "Every"):
             _iteration(kind, inner, rule)
         else:
+            if kind == "AssignExpr":
+                name, bound = ref_of(inner["lhs"]), ref_of(inner["rhs"])
+                if name is not None and len(name.parts) == 1 and name.parts[0] and bound is not None:
+                    rule.aliases[name.parts[0]] = bound
             if kind == "NotExpr":
                 rule.negations.append(_line(inner))
             elif kind in ("ArrayCompr", "SetCompr", "ObjectCompr"):
@@ -315,10 +334,10 @@ def absolute(module: Module, rule: Rule, ref: Ref, depth: int = 0) -> tuple[str 
         return ref.parts
     if root in module.imports:
         return (*module.imports[root], *rest)
-    bound = rule.bindings.get(root or "")
-    if bound is not None and depth < 8:
-        base = absolute(module, rule, bound, depth + 1)
-        return None if base is None else (*base, None, *rest)
+    for bound, item in ((rule.bindings.get(root or ""), (None,)), (rule.aliases.get(root or ""), ())):
+        if bound is not None and depth < 8:
+            base = absolute(module, rule, bound, depth + 1)
+            return None if base is None else (*base, *item, *rest)
     return None
 
 

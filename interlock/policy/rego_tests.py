@@ -1,8 +1,8 @@
 """Rego tests beside the controls, run in the embedded engine, and mutants that they must catch.
 
 A test is a rule ``test_*`` in a package that ends in ``_test``; it passes when it is true. A *mutant* is a control with
-one thing loosened: a proof dropped, a default made weaker, a condition turned round. A mutant that every test lets
-pass shows a line that nobody has tested.
+one thing loosened: a proof dropped, a default made weaker, a condition turned round or dropped. A mutant that every
+test lets pass shows a line that nobody has tested.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from interlock.errors import PolicyError
 from interlock.policy.bundle import MAX_FILE_BYTES, Bundle, Source, code_of
 from interlock.policy.rego_ast import Module, Rule, closed, constant, parse_module, span_of, statements, syntax_error
 
-MutantKind: TypeAlias = Literal["proof dropped", "default loosened", "condition flipped"]
+MutantKind: TypeAlias = Literal["proof dropped", "default loosened", "condition flipped", "condition dropped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +166,9 @@ def _mutants(code: str, source: Source, module: Module) -> Iterator[Mutant]:
             last = closed(data, first, last)
             text = data[first:last].decode()
             yield _mutant(code, source, at, "condition flipped", first, last, _flipped(text), text)
+            if not text.startswith("is_"):
+                # Where a test of type only keeps engines together, no test in one engine can miss it.
+                yield _mutant(code, source, at, "condition dropped", first, last, "true", text)
 
 
 def _defaults(code: str, source: Source, rule: Rule) -> Iterator[Mutant]:

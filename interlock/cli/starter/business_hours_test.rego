@@ -30,6 +30,10 @@ test_asked_when_the_setting_is_no_number if {
 	business_hours.verdict.verdict == "ask" with input as sending("2026-11-30T12:00:00Z") with data.settings as {"controls": {"last_hour": "18"}}
 }
 
+test_asked_when_the_time_is_no_text if {
+	business_hours.verdict.verdict == "ask" with input as sending(7) with data.settings as settings
+}
+
 test_nothing_private if {
 	business_hours.verdict.verdict == "allow" with input as object.union(
 		sending("2026-11-30T23:00:00Z"),

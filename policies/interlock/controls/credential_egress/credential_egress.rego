@@ -5,7 +5,7 @@
 #   code: credential_egress
 #   page: docs/controls/credential_egress.md
 #   model: >-
-#     This conversation has had access to credentials, so anything that is sent needs a person's approval.
+#     Credentials may be in reach of this call, so anything that is sent needs a person's approval.
 package interlock.controls.credential_egress
 
 default verdict := {"verdict": "ask", "remedies": ["new_conversation"]}

@@ -12,7 +12,9 @@ default verdict := {"verdict": "deny", "remedies": ["new_conversation"]}
 
 verdict := {"verdict": "allow"} if lifted
 
-else := {"verdict": "ask", "remedies": ["new_conversation"]} if data.settings.leak_guard == "ask"
+else := {"verdict": "ask", "remedies": ["new_conversation"]} if {
+	data.settings.leak_guard == "ask"
+}
 
 lifted if data.settings.leak_guard == "off"
 

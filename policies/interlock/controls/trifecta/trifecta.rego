@@ -12,7 +12,9 @@ default verdict := {"verdict": "deny", "remedies": ["name_destination", "new_con
 
 verdict := {"verdict": "allow"} if lifted
 
-else := {"verdict": "ask", "remedies": ["name_destination", "new_conversation"]} if data.settings.trifecta == "ask"
+else := {"verdict": "ask", "remedies": ["name_destination", "new_conversation"]} if {
+	data.settings.trifecta == "ask"
+}
 
 lifted if input.tool.egress == "none"
 

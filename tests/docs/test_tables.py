@@ -1,0 +1,242 @@
+"""Proves that the tables of the documentation say what the code says.
+
+A table between `<!-- generated: NAME -->` and `<!-- end -->` must be what the code gives, word for word; what starts
+with `<!-- checked: NAME -->` is written by hand, and the columns that the code knows are compared. To write the
+generated ones anew: `INTERLOCK_WRITE_DOCS=1 python -m pytest tests/docs/test_tables.py`.
+
+Mutation that it is shown to catch: a key added to the manifest, the document or an entry.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import pytest
+
+from interlock.cli import COMMANDS
+from interlock.model import digests, entries
+from interlock.model.answers import MAX_REMEDIES
+from interlock.model.configuration import Configuration
+from interlock.model.document import document_schema
+from interlock.model.manifest import _Tool
+from interlock.model.scenario import CallStep, Scenario, Step, Story
+from interlock.model.settings import AddressBook, Settings
+from interlock.model.tools import Kind
+from interlock.policy.builtins import ALLOWED
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+def words(values: Any) -> str:
+    return ", ".join(f'`"{one}"`' for one in values)
+
+
+# --- what the code gives ----------------------------------------------------------------------------------------------
+
+
+def settings() -> str:
+    rows = ["| setting | values | default | meaning |", "|---|---|---|---|"]
+    for name, one in Settings.model_fields.items():
+        literal = get_origin(one.annotation) is not None and all(isinstance(v, str) for v in get_args(one.annotation))
+        values = words(get_args(one.annotation)) if literal else {"controls": "by name"}.get(name, "lists by kind")
+        default = words([one.default]) if literal else "`{}`"
+        rows.append(f"| `{name}` | {values} | {default} | {one.description} |")
+    return "\n".join(rows)
+
+
+def kinds_of_the_address_book() -> str:
+    return "Kinds: " + ", ".join(f"`{name}`" for name in AddressBook.model_fields) + "."
+
+
+def builtins() -> str:
+    groups: dict[str, list[str]] = {}
+    for name in sorted(ALLOWED):
+        groups.setdefault(name.partition(".")[0] if "." in name else "", []).append(name)
+    return "\n".join("* " + ", ".join(f"`{name}`" for name in names) for names in groups.values())
+
+
+FIELDS = {"kind"}
+
+
+def journal_entries() -> str:
+    rows = ["| entry | fields |", "|---|---|"]
+    for one in get_args(entries.Entry):
+        kind = next(part.default for part in dataclasses.fields(one) if part.name == "kind")
+        fields = [f"`{part.name}`" for part in dataclasses.fields(one) if part.name not in FIELDS]
+        rows.append(f"| `{kind}` | {', '.join(fields)} |")
+    return "\n".join(rows)
+
+
+DIGESTED = {
+    "bundle": "controls and settings; the revision that every decision carries",
+    "call": "one exact call: server, name and canonical arguments",
+    "content": "a text that a tool gave or a person typed",
+    "document": "a document that was asked",
+    "entry": "one link of the chain",
+    "manifest": "all specs together",
+    "tool": "one spec",
+    "value": "one destination in its normal form, with its kind",
+    "voice": "a party that untrusted content came from",
+}
+
+
+def kinds_of_digests() -> str:
+    return "\n".join(["| kind | of |", "|---|---|", *(f"| `{one}` | {DIGESTED[one]} |" for one in digests.KINDS)])
+
+
+def document_rows() -> list[tuple[str, str]]:
+    """Every key of the document in the order of its schema, with its type in words."""
+    schema = document_schema()
+
+    def resolved(node: dict[str, Any]) -> dict[str, Any]:
+        return schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+
+    def typed(node: dict[str, Any]) -> str:
+        if "const" in node:
+            return f"`{node['const']}`"
+        if "enum" in node:
+            return words(node["enum"])
+        if node["type"] == "array":
+            inner = resolved(node["items"])
+            return "list of objects" if inner["type"] == "object" else "list of texts"
+        return {"string": "text", "boolean": "true or false", "integer": "number", "object": "object"}[node["type"]]
+
+    def walk(node: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
+        for name, one in node.get("properties", {}).items():
+            inner = resolved(one)
+            here = f"{path}{name}"
+            yield here, typed(inner)
+            yield from walk(inner, f"{here}.")
+            if inner.get("type") == "array":
+                yield from walk(resolved(inner["items"]), f"{here}[].")
+
+    return list(walk(resolved(schema), ""))
+
+
+def commands() -> str:
+    rows = [f"| `interlock {name}` | {COMMANDS[name].summary} |" for name in sorted(COMMANDS)]
+    return "\n".join(["| command | what it does |", "|---|---|", *rows])
+
+
+# --- what the pages say -----------------------------------------------------------------------------------------------
+
+
+def block(page: Path, mark: str) -> str:
+    text = page.read_text(encoding="utf-8")
+    found = re.search(rf"<!-- {re.escape(mark)} -->\n\n(.*?)\n\n(?:<!-- end -->|`|#)", text, re.DOTALL)
+    assert found, f"{page.name} has no block {mark!r}"
+    return found.group(1)
+
+
+def rows_of(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+GENERATED: list[tuple[str, str, Callable[[], str]]] = [
+    ("settings.md", "settings", settings),
+    ("settings.md", "address_book", kinds_of_the_address_book),
+    ("writing-policies.md", "builtins", builtins),
+    ("cli.md", "commands", commands),
+    ("spec.md", "entries", journal_entries),
+    ("spec.md", "digests", kinds_of_digests),
+]
+
+
+@pytest.mark.parametrize(("page", "name", "make"), GENERATED, ids=lambda part: part if isinstance(part, str) else "")
+def test_generated(page: str, name: str, make: Callable[[], str]) -> None:
+    path = DOCS / page
+    if os.environ.get("INTERLOCK_WRITE_DOCS"):
+        text = path.read_text(encoding="utf-8")
+        pattern = rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)"
+        path.write_text(
+            re.sub(pattern, lambda m: f"{m[1]}\n{make()}\n\n{m[2]}", text, flags=re.DOTALL), encoding="utf-8"
+        )
+    assert block(path, f"generated: {name}") == make()
+
+
+def test_the_document() -> None:
+    told = [(row[0].strip("`"), row[1]) for row in rows_of(block(DOCS / "spec.md", "checked: document"))]
+    assert told == document_rows()
+    assert all(row[2] for row in rows_of(block(DOCS / "spec.md", "checked: document")))
+
+
+def test_keys_of_the_manifest() -> None:
+    rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "manifest.md", "checked: manifest keys"))}
+    assert set(rows) == set(_Tool.model_fields)
+    for name, one in _Tool.model_fields.items():
+        assert rows[name][1] == ("yes" if one.is_required() else "no"), name
+        if get_origin(one.annotation) is not list and get_args(one.annotation) and name != "destinations":
+            assert rows[name][2] == words(value for value in get_args(one.annotation) if value), name
+
+
+def test_kinds_of_destinations() -> None:
+    text = (DOCS / "manifest.md").read_text(encoding="utf-8")
+    section = text.partition("### Kinds of destinations")[2].partition("###")[0]
+    table = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+    told = {name for row in table for name in re.findall(r"`(\w+)`", row)}
+    assert told == {kind.value for kind in Kind} - {"unknown"}
+
+
+def test_keys_of_the_configuration() -> None:
+    rows = rows_of(block(DOCS / "configuration.md", "checked: configuration keys"))
+    told = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
+    assert told == list(Configuration.model_fields)
+
+
+def test_keys_of_scenarios() -> None:
+    rows = rows_of(block(DOCS / "spec.md", "checked: scenario keys"))
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", " ".join(row))}
+    known = {name for model in (Scenario, Story, Step, CallStep) for name in model.model_fields} - {"one"}
+    assert known <= told
+
+
+def test_limits_of_answers() -> None:
+    text = (DOCS / "spec.md").read_text(encoding="utf-8")
+    assert f"a list of at most {MAX_REMEDIES} lower-case names" in text
+
+
+# --- dependencies -----------------------------------------------------------------------------------------------------
+
+MODULES = {
+    "ada-url": "ada_url",
+    "email-validator": "email_validator",
+    "gordon-to-regorus": "regorus",
+    "jsonschema-rs": "jsonschema_rs",
+    "ruamel.yaml": "ruamel",
+    "typing-extensions": "typing_extensions",
+}
+
+
+def importers(module: str) -> set[str]:
+    found = set()
+    for path in (ROOT / "interlock").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            if any(name.partition(".")[0] == module for name in names):
+                found.add(path.relative_to(ROOT).as_posix())
+    return found
+
+
+def test_dependencies() -> None:
+    """Each stands in the table, and is imported where the table says and nowhere else."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = sorted(re.match(r"[\w.-]+", one).group() for one in project["dependencies"])  # type: ignore[union-attr]
+    rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "dependencies.md", "checked: dependencies"))}
+    assert sorted(rows) == wanted
+    for name, row in rows.items():
+        places = re.findall(r"`([^`]+)`", row[3])
+        found = importers(MODULES.get(name, name))
+        assert found, f"{name} is imported nowhere"
+        outside = {path for path in found if not any(path.startswith(place) for place in places)}
+        assert not outside, f"{name} is also imported by {sorted(outside)}"
+        unused = [place for place in places if not any(path.startswith(place) for path in found)]
+        assert not unused, f"{name} is not imported by {unused}"
