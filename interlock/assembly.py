@@ -249,6 +249,7 @@ class Interlock:
             operator=address_book(bundle_settings.address_book.model_dump()),
             protected=_protected(parts),
             unavailable=parts.unavailable,
+            looks_at=getattr(engine, "looks_at", None),
         )
         return Active(World(engine, journal, clock, files), rules)
 

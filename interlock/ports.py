@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from interlock.model.answers import ControlText
 from interlock.model.entries import Entry
+from interlock.model.look import Paths
 from interlock.model.state import State
 
 
@@ -31,6 +32,11 @@ class Engine(Protocol):
     @property
     def controls(self) -> Mapping[str, ControlText]:
         """Every loaded control by code. Each must answer every document."""
+
+    @property
+    def looks_at(self) -> Paths | None:
+        """Paths of the document that the answers depend on, so that they may be remembered; None when an answer may
+        change while the document does not (a server whose policy is replaced)."""
 
     def evaluate(self, document: bytes) -> str | bytes:
         """The answers, as JSON text of an object by code.

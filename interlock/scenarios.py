@@ -159,6 +159,7 @@ class RecordingEngine:
         self.name = engine.name
         self.revision = engine.revision
         self.controls = engine.controls
+        self.looks_at = None  # every document is to be seen
         self.documents: list[tuple[bytes, str | bytes]] = []
 
     def evaluate(self, document: bytes) -> str | bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -27,6 +27,7 @@ from interlock.model.state import State
 from interlock.ports import Clock, Engine, Files, Journal
 
 T = TypeVar("T")
+MAX_REMEMBERED: Final = 4096
 Run = Callable[[str, dict[str, Any]], Any]
 
 
@@ -38,6 +39,7 @@ class World:
     journal: Journal
     clock: Clock
     files: Files
+    remembered: dict[bytes, str | bytes] = field(default_factory=dict)
 
     def answer(self, effect: Effect) -> Any:
         """The reply to any effect but :class:`Execute`; an awaitable if the engine gave one.
@@ -47,8 +49,8 @@ class World:
         """
         try:
             match effect:
-                case Evaluate(document=document):
-                    return self.engine.evaluate(document)
+                case Evaluate(document=document, look=look):
+                    return self.engine.evaluate(document) if look is None else self._remembering(document, look)
                 case LoadState(conversation=conversation):
                     return self.journal.state(conversation)
                 case Append(conversation=conversation, entries=entries, expected=expected):
@@ -61,6 +63,18 @@ class World:
                     raise Bug(f"no port answers {type(effect).__name__}")
         except BaseException as error:
             raise _translated(effect, error) from error
+
+    def _remembering(self, document: bytes, look: bytes) -> Any:
+        """Only answers that were given are kept, never a failure. The table is bounded, and dies with the engine."""
+        known = self.remembered.get(look)
+        if known is not None:
+            return known
+        answer = self.engine.evaluate(document)
+        if isinstance(answer, str | bytes):
+            if len(self.remembered) >= MAX_REMEMBERED:
+                self.remembered.clear()
+            self.remembered[look] = answer
+        return answer
 
 
 # What may pass: our own errors, and what ends an interpreter or a task.

@@ -31,9 +31,13 @@ class ResolvePaths:
 
 @dataclass(frozen=True, slots=True)
 class Evaluate:
-    """Answered with the engine's raw answer, JSON text."""
+    """Answered with the engine's raw answer, JSON text.
+
+    ``look`` is what the engine can see of the document, when it says so: equal looks have equal answers.
+    """
 
     document: bytes
+    look: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

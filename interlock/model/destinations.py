@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -97,6 +98,7 @@ def parse(argument: str, kind: Kind, value: Any) -> Destination:
     return Destination(argument, Kind.UNKNOWN, pack(value).decode())
 
 
+@lru_cache(maxsize=4096)
 def normalised(kind: Kind, text: str) -> str | None:
     """Normal form of a destination, or None when it can't be parsed as this kind."""
     if not text or len(text) > 8192 or not text.isprintable():

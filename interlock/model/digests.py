@@ -7,6 +7,7 @@ never stand where the digest of an entry is expected (as leaf and node differ in
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Final, NewType
 
 Digest = NewType("Digest", str)
@@ -39,6 +40,7 @@ def content_digest(text: str) -> Digest:
     return digest("content", text.encode("utf-8", "surrogatepass"))
 
 
+@lru_cache(maxsize=4096)
 def voice_digest(voice: str) -> Digest:
     """Digest of a party that content came from: a host can be made to carry a secret, so the journal holds no names."""
     return digest("voice", voice.encode("utf-8", "surrogatepass"))

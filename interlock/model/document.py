@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
@@ -155,7 +155,7 @@ class Asked:
     @property
     def labels(self) -> tuple[Label, ...]:
         """Private and egress labels: what executing this call adds whatever it returns."""
-        return (*self.spec.private, *self.spec.opens)
+        return self.spec.private + self.spec.opens
 
 
 def asked(call: FrozenCall, spec: ToolSpec) -> Asked:
@@ -197,22 +197,24 @@ class Setting:
 
 
 def legs(labels: Iterable[Label]) -> Legs:
-    every = tuple(labels)
-    return {
-        "untrusted": categories(every, Leg.UNTRUSTED),
-        "private": categories(every, Leg.PRIVATE),
-        "egress": categories(every, Leg.EGRESS),
-    }
+    """Categories by leg."""
+    untrusted, private, egress = _categories(tuple(labels))
+    return {"untrusted": list(untrusted), "private": list(private), "egress": list(egress)}
+
+
+@lru_cache(maxsize=4096)
+def _categories(labels: tuple[Label, ...]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    # Conversations repeat themselves: the same few sets of labels are asked about again and again.
+    untrusted, private, egress = (tuple(categories(labels, leg)) for leg in Leg)
+    return untrusted, private, egress
 
 
 def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime) -> Document:
     """The document of one call. ``siblings`` are the other calls of the batch, in any order (T15)."""
     spec = one.spec
     exposure = legs(setting.exposure)
-    coming = set(one.labels)
-    for sibling in siblings:
-        coming.update(sibling.labels)
-    ahead = legs((*setting.exposure, *coming))
+    coming = {label for sibling in siblings for label in sibling.labels}
+    ahead = legs((*setting.exposure, *one.labels, *sorted(coming)))
     destinations: list[DestinationPart] = []
     grounded = bool(one.destinations) and not one.unclassified
     for destination in one.destinations:
@@ -226,7 +228,7 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
     effect = Effect.CONTROL if control is not Control.NONE else spec.effect
     return {
         "schema": 1,
-        "now": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "now": f"{now.isoformat(timespec='seconds')[:19]}Z",
         "conversation": {"id": setting.conversation, "namespace": setting.namespace, "parent": setting.parent},
         "exposure": exposure,
         "forecast": {

@@ -45,6 +45,16 @@ def label(text: str) -> Label:
     return Label(text)
 
 
+def _checked(text: str) -> Label:
+    return _known_label(text) if type(text) is str else label(text)
+
+
+@lru_cache(maxsize=4096)
+def _known_label(text: str) -> Label:
+    return label(text)
+
+
+@lru_cache(maxsize=4096)
 def leg_of(one: Label) -> Leg:
     return Leg(one.partition(":")[0])
 
@@ -89,7 +99,7 @@ class Taint:
     def __post_init__(self) -> None:
         first: dict[Label, Source] = {}
         for one, source in self.items:
-            label(one)
+            _checked(one)
             known = first.get(one)
             if known is None or source < known:
                 first[one] = source
@@ -102,7 +112,7 @@ class Taint:
         Raises:
             Refused: one of them is not a label.
         """
-        return Taint(tuple((label(one), source) for one in labels))
+        return Taint(tuple((_checked(one), source) for one in labels))
 
     def join(self, other: Taint) -> Taint:
         """Both together; a label in both keeps its earlier source. ``self ⊑ self.join(other)`` (T1)."""
@@ -110,6 +120,9 @@ class Taint:
             return self
         if not self.items:
             return other
+        known = dict(self.items)
+        if all(one in known and known[one] <= source for one, source in other.items):
+            return self  # nothing new, and nothing earlier: by far the most frequent case
         return Taint(self.items + other.items)
 
     def __le__(self, other: Taint) -> bool:

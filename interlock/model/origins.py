@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from interlock.errors import SettingsError
@@ -40,6 +41,7 @@ _CLOSING: Final = ".,;:!?)]}>\"'`»”’"
 _PATHLIKE: Final = re.compile(r"(~|\.{1,2})?/.+|[\w.-]+(/[\w.-]+)+|[\w-][\w.-]*\.[A-Za-z0-9]{1,8}")
 
 
+@lru_cache(maxsize=4096)
 def value_digest(kind: Kind, normal: str) -> Digest:
     """Digest of a normal form; the kind is part of it, so a typed path never vouches for an address."""
     return digest("value", f"{kind.value}\0{normal}".encode("utf-8", "surrogatepass"))

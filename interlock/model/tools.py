@@ -6,7 +6,7 @@ A spec is a promise of the operator. What is not promised is assumed: a tool tha
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -80,6 +80,8 @@ class ToolSpec:
         arguments: names of all arguments that the tool takes, where they are known; for `interlock check`.
         description: for people, and part of the digest: a tool that describes itself anew is a new tool.
         known: False only for :func:`undeclared` tools.
+        private: derived: private labels that a call joins as soon as it is allowed, whether it succeeds or fails.
+        untrusted: derived: labels that a result joins when it touched the outside.
     """
 
     id: ToolId
@@ -94,10 +96,16 @@ class ToolSpec:
     description: str = ""
     known: bool = True
     digest: Digest = NO_DIGEST
+    private: tuple[Label, ...] = field(init=False, default=())
+    untrusted: tuple[Label, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        for field in ("returns", "reads", "opens", "destinations", "content", "arguments"):
-            object.__setattr__(self, field, tuple(sorted(set(getattr(self, field)))))
+        for name in ("returns", "reads", "opens", "destinations", "content", "arguments"):
+            object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
+        private = {one for one in self.returns if leg_of(one) is Leg.PRIVATE} | set(self.reads)
+        untrusted = (one for one in self.returns if leg_of(one) is Leg.UNTRUSTED)
+        object.__setattr__(self, "private", tuple(sorted(private)))
+        object.__setattr__(self, "untrusted", tuple(untrusted))
         object.__setattr__(self, "digest", digest("tool", self.canonical()))
 
     def canonical(self) -> bytes:
@@ -118,17 +126,6 @@ class ToolSpec:
                 "known": self.known,
             }
         )
-
-    @property
-    def private(self) -> tuple[Label, ...]:
-        """Private labels that a call joins as soon as it is allowed, whether it succeeds or fails."""
-        returned = {one for one in self.returns if leg_of(one) is Leg.PRIVATE}
-        return tuple(sorted(returned | set(self.reads)))
-
-    @property
-    def untrusted(self) -> tuple[Label, ...]:
-        """Labels that a result joins when it touched the outside."""
-        return tuple(one for one in self.returns if leg_of(one) is Leg.UNTRUSTED)
 
     @property
     def sends(self) -> bool:

@@ -21,10 +21,11 @@ from interlock.model.canonical import pack
 from interlock.model.decisions import GATE_CODES
 from interlock.model.digests import Digest, digest
 from interlock.model.document import document_schema
+from interlock.model.look import Paths
 from interlock.model.markup import read
 from interlock.model.settings import Settings
 from interlock.policy.builtins import ALLOWED, RESERVED
-from interlock.policy.rego_ast import Module, Ref, Rule, absolute, constant, parse_module, until_computed
+from interlock.policy.rego_ast import Module, Ref, Rule, absolute, constant, looks_at, parse_module, until_computed
 from interlock.policy.user_settings import user_settings
 
 MAX_FILES: Final = 1000
@@ -55,12 +56,14 @@ class Bundle:
         controls: what each control says about itself, by code.
         data: JSON text of Rego's ``data``: the settings.
         revision: digest of all of it; every decision carries it.
+        looks_at: paths of the document that answers depend on; by default the whole of it.
     """
 
     sources: tuple[Source, ...]
     controls: Mapping[str, ControlText]
     data: bytes
     revision: Digest
+    looks_at: Paths = ((),)
 
 
 def shipped_directory() -> Path:
@@ -206,7 +209,8 @@ def assemble(sources: Iterable[Source], settings: Settings, schemas: Iterable[So
     data = pack({"settings": values})
     content = [[source.path, source.text] for source in ordered]
     revision = digest("bundle", b"\0".join(pack(one) for one in content) + b"\0" + data)
-    return Bundle(tuple(ordered), MappingProxyType(dict(sorted(controls.items()))), data, revision)
+    seen = looks_at(module for _, module in modules)
+    return Bundle(tuple(ordered), MappingProxyType(dict(sorted(controls.items()))), data, revision, seen)
 
 
 def code_of(module: Module) -> str | None:

@@ -22,6 +22,7 @@ from interlock.errors import EngineUnavailable, PolicyError
 from interlock.model.answers import ControlText, parse_answers
 from interlock.model.canonical import pack
 from interlock.model.document import check_document
+from interlock.model.look import Paths
 from interlock.policy.bundle import Bundle
 from interlock.policy.rego_ast import syntax_error
 from interlock.policy.samples import SAMPLES
@@ -73,6 +74,7 @@ class EmbeddedEngine:
         self.bundle = bundle
         self.revision: str = bundle.revision
         self.controls: Mapping[str, ControlText] = bundle.controls
+        self.looks_at: Paths | None = bundle.looks_at
         for name, sample in SAMPLES.items() if ask_samples else ():
             check_document(sample)
             try:

@@ -40,6 +40,7 @@ class Rule:
         given: each call with the references among its arguments.
         head: the whole name as it is written.
         default: constant value of a ``default`` rule, else None.
+        domains: those of ``refs`` that are only iterated over: what is read of their elements stands elsewhere.
         bindings: local variable → reference that it iterates over (``some x in …``, ``every x in …``).
         aliases: local variable → reference that it was assigned.
         negations, comprehensions, withs: lines where they stand.
@@ -58,6 +59,7 @@ class Rule:
     refs: list[Ref] = field(default_factory=list)
     calls: list[Ref] = field(default_factory=list)
     given: list[tuple[Ref, list[tuple[str | None, ...]]]] = field(default_factory=list)
+    domains: list[Ref] = field(default_factory=list)
     bindings: dict[str, Ref] = field(default_factory=dict)
     aliases: dict[str, Ref] = field(default_factory=dict)
     negations: list[int] = field(default_factory=list)
@@ -234,7 +236,8 @@ def _collect(node: Node, rule: Rule) -> None:
 
 
 def _iteration(kind: str, inner: Node, rule: Rule) -> None:
-    over = ref_of(inner["collection" if kind == "SomeIn" else "domain"])
+    collection = inner["collection" if kind == "SomeIn" else "domain"]
+    over = ref_of(collection)
     value = inner["value"]
     name = value["Var"]["value"] if kind == "SomeIn" and isinstance(value, dict) and "Var" in value else ""
     if kind == "Every":
@@ -242,8 +245,16 @@ def _iteration(kind: str, inner: Node, rule: Rule) -> None:
         name = _every_name(inner, rule.data)
     if over is not None and name:
         rule.bindings[name] = over
+        rule.refs.append(over)
+        rule.domains.append(over)
+        for index in _indices(collection):
+            _collect(index, rule)
+    else:
+        _collect(collection, rule)
     for key, part in inner.items():
-        if key not in ("span", "value", "key") or (kind == "SomeIn" and key != "span"):
+        if key not in ("span", "value", "key", "collection", "domain") or (
+            kind == "SomeIn" and key in ("value", "key")
+        ):
             _collect(part, rule)
 
 
@@ -361,6 +372,27 @@ def paths_read(modules: Iterable[Module], root: str) -> list[tuple[str, ...]]:
                 if full is not None and full[0] == root:
                     found.add(until_computed(full[1:]))
     return sorted(one for one in found if not any(one[: len(other)] == other for other in found if other != one))
+
+
+SHAPE: Final = "\x00shape"
+
+
+def looks_at(modules: Iterable[Module]) -> tuple[tuple[str | None, ...], ...]:
+    """All of the document that some files can see: evaluation is a function of what stands at these paths.
+
+    None is every element or every computed key; a path covers what lies below it. :data:`SHAPE` at the end of a path is
+    how many elements there are.
+    """
+    found: set[tuple[str | None, ...]] = set()
+    for module in modules:
+        for rule in module.rules:
+            for ref in rule.refs:
+                full = absolute(module, rule, ref)
+                if full is not None and full[0] == "input":
+                    only_iterated = any(ref is one for one in rule.domains)
+                    found.add((*full[1:], None, SHAPE) if only_iterated else full[1:])
+    covered = {one for one in found if any(one[: len(other)] == other for other in found if other != one)}
+    return tuple(sorted(found - covered, key=lambda path: tuple(part or "" for part in path)))
 
 
 def strings(module: Module) -> list[str]:
