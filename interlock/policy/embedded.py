@@ -89,7 +89,11 @@ class EmbeddedEngine:
         engine = engines.pop(self.revision, None)
         if engine is None:
             engine = _guarded(lambda: _loaded(self.bundle), "load")
-        answer: str = _guarded(lambda: _ask(engine, document), "evaluate")
+        try:
+            answer: str = _guarded(lambda: _ask(engine, document), "evaluate")
+        except EngineUnavailable:
+            engine = None  # the traceback would carry it, and drop it, on another thread
+            raise
         engines[self.revision] = engine
         if len(engines) > ENGINES_PER_THREAD:
             engines.popitem(last=False)
@@ -114,8 +118,11 @@ def _guarded(work: Callable[[], Any], what: str) -> Any:
     try:
         return work()
     except Exception as error:
-        raise EngineUnavailable(f"the embedded engine failed to {what}: {syntax_error('policy', error)}") from None
+        problem = f"the embedded engine failed to {what}: {syntax_error('policy', error)}"
     except BaseException as error:
-        if type(error).__module__.startswith("pyo3_runtime"):
-            raise EngineUnavailable(f"the embedded engine panicked during {what}") from None
-        raise
+        if not type(error).__module__.startswith("pyo3_runtime"):
+            raise
+        problem = f"the embedded engine panicked during {what}"
+    # Raised out here, where the engine's own exception is gone: its traceback holds the engine, which must not be
+    # dropped on whichever thread reads the error.
+    raise EngineUnavailable(problem)
