@@ -7,10 +7,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, Self, TypeVar
-
-import structlog
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from interlock.errors import ManifestError, Misconfigured
 from interlock.gate.conversation import Conversation, SystemClock
@@ -19,33 +18,38 @@ from interlock.gate.guard import Active, Guard
 from interlock.gate.steps import Rules
 from interlock.gate.tools import Tool
 from interlock.model import manifest as manifests
-from interlock.model.configuration import (
-    Configuration,
-    ConfigurationError,
-    narrow,
-    parse_configuration,
-    parse_narrowing,
-)
 from interlock.model.digests import digest
 from interlock.model.markup import Syntax, read
 from interlock.model.origins import address_book
 from interlock.model.results import Outcome
-from interlock.model.scenario import Scenario
-from interlock.model.settings import Settings, parse_settings
 from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, Source, assemble, read_folder, shipped_directory, shipped_sources
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.ports import Clock, Engine, Files, Journal
 from interlock.stores.memory import MemoryJournal
 
+if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manifest in code needs none of them
+    import structlog
+
+    from interlock.model.configuration import Configuration
+    from interlock.model.scenario import Scenario
+    from interlock.model.settings import Settings
+
 _LOGGER = logging.getLogger("interlock")
-# Bound to the standard library's logging, whatever the application configured: structlog's own default prints to
-# standard output, which is protocol for hooks and MCP servers.
-_log: structlog.stdlib.BoundLogger = structlog.wrap_logger(
-    _LOGGER,
-    wrapper_class=structlog.stdlib.BoundLogger,
-    processors=[structlog.processors.add_log_level, structlog.processors.KeyValueRenderer(key_order=["event"])],
-)
+
+
+@cache
+def _log() -> structlog.stdlib.BoundLogger:
+    """Bound to the standard library's logging, whatever the application configured: structlog's own default prints to
+    standard output, which is protocol for hooks and MCP servers. Loaded late: it takes a third of the import."""
+    import structlog
+
+    logger: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+        _LOGGER,
+        wrapper_class=structlog.stdlib.BoundLogger,
+        processors=[structlog.processors.add_log_level, structlog.processors.KeyValueRenderer(key_order=["event"])],
+    )
+    return logger
 
 
 class Manifest(manifests.Manifest):
@@ -282,6 +286,8 @@ def bundled(parts: Parts) -> tuple[Settings, Bundle]:
     Raises:
         Misconfigured: any of it is wrong.
     """
+    from interlock.model.settings import parse_settings
+
     parsed = parse_settings(parts.settings)
     sources = list(shipped_sources())
     schemas: list[Source] = []
@@ -298,6 +304,8 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Configuration, Pat
     Raises:
         ConfigurationError: it can't be read or is wrong.
     """
+    from interlock.model.configuration import ConfigurationError, parse_configuration
+
     file = Path(path)
     document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), str(file), ConfigurationError)
     return parse_configuration(document, str(file)), file.parent
@@ -311,6 +319,9 @@ def read_parts(
     Raises:
         Misconfigured: any file can't be read or is wrong.
     """
+    from interlock.model.configuration import ConfigurationError, narrow, parse_narrowing
+    from interlock.model.settings import parse_settings
+
     configuration, folder = read_configuration(path)
     inline = {"version": 1, "tools": configuration.tools, "servers": configuration.servers}
     manifest = Manifest.parse(inline, str(path)).joined(specs)
@@ -413,7 +424,7 @@ _said: list[bool] = []
 def _say_once_that_memory_forgets() -> None:
     if not _said:
         _said.append(True)
-        _log.info(
+        _LOGGER.warning(
             "the journal is in memory: taint and decisions are lost when this process ends; pass journal= to keep them"
         )
 
@@ -421,4 +432,4 @@ def _say_once_that_memory_forgets() -> None:
 def _decided(outcome: Outcome) -> None:
     """Log a refusal, at no cost when nobody listens. Holds no argument values."""
     if _LOGGER.isEnabledFor(logging.INFO):
-        _log.info("decided", tool=outcome.tool, verdict=outcome.verdict.value, code=outcome.decision.code)
+        _log().info("decided", tool=outcome.tool, verdict=outcome.verdict.value, code=outcome.decision.code)

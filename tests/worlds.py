@@ -73,7 +73,11 @@ MANIFEST = Manifest.parse(
 
 
 def rules(engine: Any = None, manifest: Manifest = MANIFEST, **changes: Any) -> Rules:
-    """What the steps know: the shipped controls in plain Python (fast), unless an engine brings its own."""
+    """What the steps know: the shipped controls in plain Python (fast), unless an engine brings its own.
+
+    Answers are not remembered here, so that every question is an effect that can fail; tests/laws/test_look.py is
+    about what is remembered.
+    """
     engine = engine or reference()
     known: dict[str, Any] = {
         "manifest": manifest,

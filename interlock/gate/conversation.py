@@ -44,6 +44,8 @@ class Conversation:
     def __init__(self, *, namespace: str = "default", labels: Iterable[str] = (), clock: Clock | None = None) -> None:
         self._clock: Clock = clock or SystemClock()
         self._id = f"c-{secrets.token_hex(8)}"
+        if not namespace or len(namespace) > 128 or not namespace.isprintable():
+            raise Refused("a namespace is printable text of 1 to 128 characters")
         self._namespace = namespace
         self._messages: list[Message] = []
         self._journal: Journal | None = None

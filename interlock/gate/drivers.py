@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
+import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -62,7 +62,10 @@ class World:
                 case _:
                     raise Bug(f"no port answers {type(effect).__name__}")
         except BaseException as error:
-            raise _translated(effect, error) from error
+            translated = _translated(effect, error)
+            if translated is error:
+                raise  # as it is: an error must not become its own cause
+            raise translated from error
 
     def _remembering(self, document: bytes, look: bytes) -> Any:
         """Only answers that were given are kept, never a failure. The table is bounded, and dies with the engine."""
@@ -77,8 +80,14 @@ class World:
         return answer
 
 
-# What may pass: our own errors, and what ends an interpreter or a task.
-_PASSING: Final = (InterlockError, Bug, KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
+# What may pass: our own errors, and what ends an interpreter.
+_PASSING: Final = (InterlockError, Bug, KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+def _ends_a_task(error: BaseException) -> bool:
+    """Was a task cancelled? asyncio is not imported for this: where it is not loaded, there is no task."""
+    loaded = sys.modules.get("asyncio")
+    return loaded is not None and isinstance(error, loaded.CancelledError)
 
 
 def _checked(effect: Effect, reply: Any) -> Any:
@@ -100,7 +109,7 @@ def _checked(effect: Effect, reply: Any) -> Any:
 
 
 def _translated(effect: Effect, error: BaseException) -> BaseException:
-    if isinstance(error, _PASSING):
+    if isinstance(error, _PASSING) or _ends_a_task(error):
         return error
     if isinstance(effect, Evaluate):
         return EngineUnavailable(f"the engine raised {type(error).__name__}")
@@ -156,7 +165,10 @@ async def _translating(effect: Effect, reply: Any) -> Any:
     try:
         return await reply
     except BaseException as error:
-        raise _translated(effect, error) from error
+        translated = _translated(effect, error)
+        if translated is error:
+            raise
+        raise translated from error
 
 
 def execute(allowed: Allowed, run: Run | None) -> Returned | Raised:
@@ -186,7 +198,13 @@ async def aexecute(allowed: Allowed, run: Run | None) -> Returned | Raised:
             if _is_async(run):
                 value = await run(allowed.call.tool.name, arguments)
             else:
-                value = await asyncio.to_thread(run, allowed.call.tool.name, arguments)
+                import asyncio  # loaded already: this runs in its loop
+
+                # As a value: a StopIteration can't be carried back into the loop, and the call would hang.
+                reply = await asyncio.to_thread(_attempted, run, allowed.call.tool.name, arguments)
+                if isinstance(reply, Raised):
+                    return reply
+                value = reply.value
                 if inspect.isawaitable(value):
                     value = await value
             _whole(value)
@@ -195,6 +213,15 @@ async def aexecute(allowed: Allowed, run: Run | None) -> Returned | Raised:
     except Exception as error:  # see execute
         return Raised(error)
     return Returned(value)
+
+
+def _attempted(run: Run, name: str, arguments: dict[str, Any]) -> Returned | Raised:
+    try:
+        return Returned(run(name, arguments))
+    except Bug:
+        raise
+    except Exception as error:
+        return Raised(error)
 
 
 def _whole(value: object) -> None:

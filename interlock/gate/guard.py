@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
@@ -22,7 +20,7 @@ from interlock.model.destinations import normalised, voice_of
 from interlock.model.digests import content_digest, voice_digest
 from interlock.model.entries import Admitted
 from interlock.model.labels import label
-from interlock.model.results import Outcome, Ticket, ToolResult
+from interlock.model.results import Outcome, Ticket, ToolResult, printable
 from interlock.model.tools import Kind
 
 # The guards around this code, innermost last. A tuple in a context variable: each task and thread has its own.
@@ -104,7 +102,7 @@ class Guard:
             raise Refused("admit needs at least one label, such as untrusted:memory; content never enters unlabelled")
         now = steps.stamp(self._current().world.clock.now())
         voices = tuple(sorted(map(voice_digest, _voices(source))))
-        self.conversation.record(Admitted(now, source[:256], parsed, content_digest(text), len(text), voices))
+        self.conversation.record(Admitted(now, printable(source), parsed, content_digest(text), len(text), voices))
         return text
 
     # --- sugar ------------------------------------------------------------------------------------------------------
@@ -136,6 +134,8 @@ class Guard:
         ticket = self.propose(*calls)
         if workers <= 1 or len(ticket.allowed) < 2:
             return [self._run(ticket, call_id, run) for call_id in ticket.outcomes]
+        from concurrent.futures import ThreadPoolExecutor  # loaded late: few hosts opt into threads
+
         with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="interlock-tool") as pool:
             futures = [
                 pool.submit(contextvars.copy_context().run, self._run, ticket, call_id, run)
@@ -148,15 +148,23 @@ class Guard:
         ticket = await self.apropose(*calls)
         if workers <= 1 or len(ticket.allowed) < 2:
             return [await self._arun(ticket, call_id, run) for call_id in ticket.outcomes]
+        import asyncio  # loaded already: this runs in its loop
+
         room = asyncio.Semaphore(workers)
 
         async def one(call_id: str) -> Outcome:
             async with room:
                 return await self._arun(ticket, call_id, run)
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(call_id)) for call_id in ticket.outcomes]
-        return [task.result() for task in tasks]
+        tasks = [asyncio.ensure_future(one(call_id)) for call_id in ticket.outcomes]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except BaseException:
+            # Not a task group: a `Bug` must come out as itself, not inside a group that `except Exception` takes.
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
 
     def _run(self, ticket: Ticket, call_id: str, run: Run) -> Outcome:
         allowed = ticket.allowed.get(call_id)

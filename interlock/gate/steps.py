@@ -333,6 +333,9 @@ def _located(valid: list[Asked]) -> Generator[Effect, Any, list[Asked]]:
 
 
 def _setting(state: State, rules: Rules) -> Setting:
+    # Whoever was asked may have answered already, even if nobody has reported it.
+    asked_now = [flight for flight in state.in_flight.values() if flight.untrusted]
+    voices = state.voices.union(*(flight.voices for flight in asked_now)) if asked_now else state.voices
     return Setting(
         conversation=state.conversation,
         namespace=state.namespace,
@@ -340,8 +343,8 @@ def _setting(state: State, rules: Rules) -> Setting:
         exposure=tuple(state.exposure),
         typed=state.typed,
         operator=rules.operator,
-        voices=state.voices,
-        deafening=state.deafening,
+        voices=voices,
+        deafening=state.deafening or any(flight.unheard for flight in asked_now),
         protected=rules.protected,
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from interlock.errors import Tampered
+from interlock.errors import NotCanonical, Tampered
 from interlock.model.canonical import pack
 from interlock.model.digests import Digest, digest
 from interlock.model.labels import Label
@@ -72,7 +72,11 @@ def verify(entries: Sequence[Sealed], held: Head, key: bytes = b"") -> None:
         Tampered: with the first broken place. A chain that is shorter or longer than its head, and a head that was
             made with another key, are broken too.
     """
-    if not hmac.compare_digest(held.mac, _mac(held.sequence, held.digest, held.labels, key)):
+    try:
+        expected = _mac(held.sequence, held.digest, held.labels, key)
+    except (TypeError, ValueError, NotCanonical):
+        raise Tampered(held.sequence, "the head holds what no head holds") from None
+    if not hmac.compare_digest(held.mac.encode("utf-8", "surrogatepass"), expected.encode()):
         raise Tampered(held.sequence, "the head was not made with this key")
     previous = GENESIS
     for place, entry in enumerate(entries, 1):

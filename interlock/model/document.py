@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from interlock.errors import EngineUnavailable
@@ -24,10 +23,10 @@ from interlock.model.labels import Label, Leg, categories
 from interlock.model.origins import GROUNDING, Origin, origin_of
 from interlock.model.tools import Effect, Kind, ToolSpec
 
-_STRICT: Final = ConfigDict(extra="forbid", strict=True)
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
-@with_config(_STRICT)
 class Legs(TypedDict):
     """Sorted categories of each leg."""
 
@@ -36,7 +35,6 @@ class Legs(TypedDict):
     egress: list[str]
 
 
-@with_config(_STRICT)
 class Forecast(TypedDict):
     """Exposure joined with the private and egress labels of this call and of its siblings.
 
@@ -50,14 +48,12 @@ class Forecast(TypedDict):
     credentials: bool
 
 
-@with_config(_STRICT)
 class ConversationPart(TypedDict):
     id: str
     namespace: str
     parent: str
 
 
-@with_config(_STRICT)
 class ToolPart(TypedDict):
     """The tool as declared; ``effect`` is raised to ``control`` when the arguments name a protected file."""
 
@@ -72,7 +68,6 @@ class ToolPart(TypedDict):
     effect: Literal["none", "write", "destroy", "control"]
 
 
-@with_config(_STRICT)
 class DestinationPart(TypedDict):
     """One receiver or target. ``talks_back``: it is itself a source of untrusted content in this conversation."""
 
@@ -83,7 +78,6 @@ class DestinationPart(TypedDict):
     talks_back: bool
 
 
-@with_config(_STRICT)
 class CallPart(TypedDict):
     """This call. ``labels`` is what it would add by itself; ``control`` says whose rules it would change."""
 
@@ -97,11 +91,10 @@ class CallPart(TypedDict):
     control: Literal["none", "agent", "interlock"]
 
 
-@with_config(_STRICT)
 class Document(TypedDict):
     """What a control sees as ``input``."""
 
-    schema: Annotated[int, Field(ge=1, le=1)]  # not Literal[1], which also takes true
+    schema: Literal[1]
     now: str
     conversation: ConversationPart
     exposure: Legs
@@ -111,8 +104,16 @@ class Document(TypedDict):
     mode: Literal["enforce", "shadow"]
 
 
+_PARTS: Final = (Legs, Forecast, ConversationPart, ToolPart, DestinationPart, CallPart, Document)
+
+
 @cache
 def _adapter() -> TypeAdapter[Document]:
+    from pydantic import ConfigDict, TypeAdapter  # loaded late: importing Interlock must not wait for it
+
+    for part in _PARTS:
+        # What `pydantic.with_config` does to a class, without pydantic at import.
+        setattr(part, "__pydantic_config__", ConfigDict(extra="forbid", strict=True))  # noqa: B010 - mypy
     return TypeAdapter(Document)
 
 
@@ -122,8 +123,12 @@ def check_document(document: object) -> None:
     Raises:
         EngineUnavailable: with the places that do not fit. The engine is not asked.
     """
+    from pydantic import ValidationError
+
     try:
         _adapter().validate_python(document)
+        if not isinstance(document, dict) or type(document["schema"]) is not int:  # True and 1.0 equal 1
+            raise EngineUnavailable("the document does not fit its schema at: schema")
     except ValidationError as error:
         places = sorted(
             {".".join(map(str, one["loc"])) for one in error.errors(include_input=False, include_url=False)}

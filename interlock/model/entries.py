@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Field, TypeAdapter, ValidationError
-
-from interlock.errors import NotCanonical, Tampered
+from interlock.errors import NotCanonical, Refused, Tampered
 from interlock.model.canonical import pack, parse
 from interlock.model.digests import Digest
-from interlock.model.labels import Label
+from interlock.model.labels import Label, label
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ Entry: TypeAlias = Opened | Typed | Admitted | Decided | Observed | Failed
 
 @cache
 def _adapter() -> TypeAdapter[Any]:
+    from pydantic import Field, TypeAdapter  # loaded late: entries are read when a stored conversation is
+
     # Lax about list/tuple only: JSON has no tuples. Unknown keys and wrong types are refused by `decode`.
     return TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
@@ -136,10 +139,18 @@ def decode(body: bytes, sequence: int = 0) -> Entry:
     Raises:
         Tampered: the bytes are not the canonical form of an entry that this version knows.
     """
+    from pydantic import ValidationError
+
     try:
         entry: Entry = _adapter().validate_python(parse(body))
     except (NotCanonical, ValidationError) as error:
         raise Tampered(sequence, f"not an entry that this version knows ({type(error).__name__})") from None
+    try:
+        for name in ("labels", "private", "untrusted", "opens"):
+            for one in getattr(entry, name, ()):
+                label(one)
+    except Refused:
+        raise Tampered(sequence, "holds a label that is none") from None
     if encode(entry) != body:
         raise Tampered(sequence, "not the canonical form of its entry")
     return entry

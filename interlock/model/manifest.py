@@ -11,9 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, Self
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from interlock.errors import ManifestError, Refused
 from interlock.model.canonical import pack
@@ -21,40 +19,12 @@ from interlock.model.digests import NO_DIGEST, Digest, digest
 from interlock.model.labels import Label, Leg, label, leg_of
 from interlock.model.markup import Syntax, read
 from interlock.model.tools import Effect, Egress, Kind, ToolId, ToolSpec, looks_like_receiver, undeclared
-from interlock.model.validation import explained
+
+if TYPE_CHECKING:
+    from interlock.model.manifest_file import ToolEntry
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,127}")
 SERVER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-
-_STRICT: Final = ConfigDict(extra="forbid", strict=True)
-
-
-class _Tool(BaseModel):
-    """One ``[tools.NAME]`` table. ``returns`` and ``egress`` must be written: silence promises nothing (T7)."""
-
-    model_config = _STRICT
-    returns: list[str]
-    egress: Literal["none", "blind", "chosen"]
-    reads: list[str] = []
-    opens: list[str] = []
-    destinations: dict[str, str] = {}
-    content: list[str] = []
-    arguments: list[str] = []
-    effect: Literal["none", "write", "destroy", "control"] = "none"
-    audience: Literal["closed", ""] = ""
-    description: str = ""
-
-
-class _Server(BaseModel):
-    model_config = _STRICT
-    tools: dict[str, _Tool] = {}
-
-
-class _File(BaseModel):
-    model_config = _STRICT
-    version: Annotated[int, Field(ge=1, le=1)]  # not Literal[1], which also takes true
-    tools: dict[str, _Tool] = Field(default_factory=dict)
-    servers: dict[str, _Server] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +55,9 @@ class Manifest:
         Raises:
             ManifestError: with every problem found, each with its place.
         """
-        try:
-            file = _File.model_validate(dict(document))
-        except ValidationError as error:
-            raise ManifestError(explained(error, where)) from None
-        except (ValueError, TypeError) as error:
-            raise ManifestError(f"{where}: not a manifest: {error}") from None
+        from interlock.model.manifest_file import parse_file
+
+        file = parse_file(document, where)
         specs: dict[ToolId, ToolSpec] = {}
         if "" in file.servers:
             raise ManifestError(
@@ -161,7 +128,7 @@ def _refuse_lookalikes(where: str, specs: Mapping[ToolId, ToolSpec]) -> None:
             raise ManifestError(f"{where}: tools {str(other)!r} and {str(tool)!r} differ only by case; rename one")
 
 
-def _spec(where: str, tool: ToolId, entry: _Tool) -> ToolSpec:
+def _spec(where: str, tool: ToolId, entry: ToolEntry) -> ToolSpec:
     place = f"{where}: tool {str(tool)!r}"
     if not NAME.fullmatch(tool.name) or (tool.server and not SERVER.fullmatch(tool.server)):
         raise ManifestError(f"{place}: names are ASCII letters, digits and _.:/- (servers: _.-), at most 128")

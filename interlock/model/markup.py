@@ -10,6 +10,7 @@ from interlock.errors import Misconfigured
 
 Syntax: TypeAlias = Literal["toml", "yaml"]
 MAX_BYTES: Final = 4 << 20
+MAX_NESTING: Final = 64
 
 
 def read(text: str, syntax: Syntax, where: str, error: type[Misconfigured]) -> dict[str, Any]:
@@ -76,12 +77,23 @@ def _key(line: str) -> str:
     return line.partition("=")[0].strip().strip("'\"") if "=" in line else ""
 
 
+def _nesting(text: str) -> int:
+    """How deep brackets nest, those in strings counted too."""
+    depth = deepest = 0
+    for char in re.findall(r"[\[\]{}]", text):
+        depth += 1 if char in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
 def _yaml(text: str, where: str, error: type[Misconfigured]) -> dict[str, Any]:
     # Loaded late: most manifests are TOML, and the YAML reader costs 30 ms to import.
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
     from ruamel.yaml.events import AliasEvent
 
+    if _nesting(text) > MAX_NESTING:
+        raise error(f"{where}: nested too deeply")  # the reader's time grows with the square of the depth
     # YAML 1.2, where `no` is a word; and a reader that refuses repeated keys naming both places.
     try:
         if any(isinstance(event, AliasEvent) for event in YAML(typ="safe", pure=True).parse(text)):

@@ -100,6 +100,12 @@ def class_name(error: BaseException) -> str:
     return name if name.isascii() and name.isidentifier() and len(name) <= 64 else "an exception"
 
 
+def printable(text: str) -> str:
+    """A host's note, such as a file name, in a form that any journal can hold: escaped where it is not printable."""
+    plain = text if text.isprintable() else ascii(text)[1:-1]
+    return plain[:256]
+
+
 def text_for_model(content: Any) -> str:
     """Text of a result. Lone surrogates, which no provider's JSON can carry, become U+FFFD."""
     if isinstance(content, str):

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from interlock.errors import PolicyError
 from interlock.model.answers import CODE, ControlText
@@ -23,10 +22,12 @@ from interlock.model.digests import Digest, digest
 from interlock.model.document import document_schema
 from interlock.model.look import Paths
 from interlock.model.markup import read
-from interlock.model.settings import Settings
 from interlock.policy.builtins import ALLOWED, RESERVED
 from interlock.policy.rego_ast import Module, Ref, Rule, absolute, constant, looks_at, parse_module, until_computed
 from interlock.policy.user_settings import user_settings
+
+if TYPE_CHECKING:
+    from interlock.model.settings import Settings
 
 MAX_FILES: Final = 1000
 MAX_FILE_BYTES: Final = 256 << 10
@@ -151,6 +152,8 @@ def _raised(error: OSError) -> None:
 
 def _archive(root: Path) -> Iterator[tuple[str, bytes]]:
     """Members are read in memory and nothing is unpacked, so that no name in an archive can reach the file system."""
+    import tarfile  # loaded late: few bundles are archives
+
     total = 0
     try:
         with tarfile.open(root, "r:*") as archive:

@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-import jsonschema_rs
-
 from interlock.errors import NotCanonical, PolicyError, SettingsError
 from interlock.model.canonical import parse
 
@@ -30,6 +28,8 @@ def user_settings(values: Mapping[str, Any], schemas: Iterable[Text]) -> dict[st
         PolicyError: a schema is no schema, or two schemas name the same setting.
         SettingsError: a value is unknown, missing or outside its schema.
     """
+    import jsonschema_rs  # loaded late: most bundles have no settings of their own
+
     properties: dict[str, Any] = {}
     owners: dict[str, str] = {}
     for one in schemas:

@@ -25,7 +25,7 @@ from interlock.model import digests, entries
 from interlock.model.answers import MAX_REMEDIES
 from interlock.model.configuration import Configuration
 from interlock.model.document import document_schema
-from interlock.model.manifest import _Tool
+from interlock.model.manifest_file import ToolEntry as _Tool
 from interlock.model.scenario import CallStep, Scenario, Step, Story
 from interlock.model.settings import AddressBook, Settings
 from interlock.model.tools import Kind

@@ -919,7 +919,7 @@ YAML_REFUSED: dict[str, tuple[str, str]] = {
     ),
     "a tool without a word": (
         "version: 1\ntools:\n  a:\n",
-        "m.yaml: tools.a: Input should be a valid dictionary or instance of _Tool",
+        "m.yaml: tools.a: Input should be a valid dictionary or instance of ToolEntry",
     ),
     "a tool named by a number": (Y.replace(" a:", " 1:"), "m.yaml: tools.1.[key]: Input should be a valid string"),
     "NUL in a name": (Y.replace(" a:", ' "a\\0":'), f"m.yaml: tool 'a\\x00': {NAMES}"),

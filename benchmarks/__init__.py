@@ -1,0 +1,1 @@
+"""Measurements. Ratios from one run on one machine; never a timed test."""
