@@ -213,6 +213,8 @@ def run_allowed(conversation: str, allowed: Allowed) -> Generator[Effect, Any, O
     """Execute one allowed call and observe it."""
     try:
         reply: Returned | Raised = yield Execute(allowed)
+    except GeneratorExit:
+        raise  # these steps are being closed and can ask for nothing more: the call stays in flight, so in doubt
     except BaseException as error:
         # Cancelled, or an interpreter exit: the call is in doubt. Its labels join now, and nothing retries it.
         yield from _in_doubt(conversation, allowed, error)
