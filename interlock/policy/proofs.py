@@ -173,7 +173,8 @@ def _found(text: str, document: Any) -> str:
     shown = []
     for path in dict.fromkeys(_PATH.findall(text)):
         if path.startswith("input.") and not path.startswith(_OPAQUE):
-            shown.append(f"{path.removeprefix('input.')} is {json.dumps(_at(document, path.split('.')[1:]))[:120]}")
+            text = json.dumps(_at(document, path.split(".")[1:]))
+            shown.append(f"{path.removeprefix('input.')} is {text if len(text) <= 60 else text[:60] + '…'}")
     return "; ".join(shown)
 
 
