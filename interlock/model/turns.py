@@ -191,6 +191,11 @@ def admissions(hosted: Iterable[Hosted], manifest: Manifest | None = None) -> It
                 yield Admission(one.text, labels, source)
 
 
+def held(server: str, request: Mapping[str, Any], *names: str) -> list[Hosted]:
+    """History that the provider holds and a request refers to: nobody here has seen what is in it."""
+    return [Hosted(server, "", UNKNOWN, text=name) for name in names if request.get(name)]
+
+
 def _labels(one: Hosted, manifest: Manifest | None) -> Labels:
     if manifest is None or not one.name:
         return one.labels
