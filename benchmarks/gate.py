@@ -46,7 +46,7 @@ MANIFEST = Manifest.parse(
     }
 )
 # 1 kB of arguments to somebody whom the person named, in a conversation that has every leg.
-ARGUMENTS = {"to": "bob@example.com", "body": "x" * 960}
+ARGUMENTS = {"to": "bob@colleagues.example", "body": "x" * 960}
 
 
 class Forgetful(EmbeddedEngine):
@@ -88,9 +88,10 @@ def send(**_: object) -> str:
 
 def prepared(lock: Interlock, earlier: int = 0) -> Guard:
     """A guard of a conversation with every leg but a standing channel, and some calls behind it."""
-    guard = lock.guard(Conversation.user("Mail the summary of https://example.com/a to bob@example.com"))
+    guard = lock.guard(Conversation.user("Mail the summary of https://example.com/a to bob@colleagues.example"))
     guard.call("fetch", {"url": "https://example.com/a"}, run=lambda url: url)
     guard.call("read", {"path": "a"}, run=lambda path: path)
+    assert guard.preview(Call("send", ARGUMENTS)).verdict == "allow"
     for number in range(earlier):
         guard.call("note", {"text": f"n{number}"}, run=lambda text: text)
     return guard
@@ -258,9 +259,9 @@ def svg(figures: list[Figure]) -> str:
     widest = max(one.p99 for one in shown)
     row, left, width = 26, 290, 520
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 90}" height="{row * len(shown) + 50}"'
-        ' font-family="sans-serif" font-size="13">',
-        '<text x="8" y="20" font-size="15">Microseconds per call: median (bar), 99th percentile (line)</text>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 90}" height="{row * len(shown) + 50}">',
+        "<style>text { font: 13px sans-serif }</style>",
+        '<text x="8" y="20">Microseconds per call: median (bar), 99th percentile (line)</text>',
     ]
     for place, one in enumerate(shown):
         y = 36 + place * row

@@ -213,10 +213,9 @@ def run_allowed(conversation: str, allowed: Allowed) -> Generator[Effect, Any, O
     """Execute one allowed call and observe it."""
     try:
         reply: Returned | Raised = yield Execute(allowed)
-    except GeneratorExit:
-        raise  # these steps are being closed and can ask for nothing more: the call stays in flight, so in doubt
     except BaseException as error:
-        # Cancelled, or an interpreter exit: the call is in doubt. Its labels join now, and nothing retries it.
+        # Cancelled, or an interpreter exit, or a coroutine that nobody awaits any more (its driver throws GeneratorExit
+        # in): the call is in doubt. Its labels join now, and nothing retries it.
         yield from _in_doubt(conversation, allowed, error)
         raise
     if isinstance(reply, Raised):
@@ -251,25 +250,25 @@ def _prepared(calls: Sequence[Call], rules: Rules) -> list[_Proposal]:
         call_id = wanted if is_call_id(wanted) else ""
         found: Asked | None = None
         problem: Reason | None = None
-        if call_id in taken:
+        repeated = call_id in taken
+        if not call_id or repeated:
+            call_id = _free_id(place, taken | given)
+        taken.add(call_id)
+        if repeated:
             problem = failure(INVALID_CALL, "two calls of one turn carry the same id")
         elif place > MAX_ROUND:
             problem = failure(INVALID_CALL, f"more than {MAX_ROUND} calls in one turn")
         else:
-            found, problem = _frozen(raw, rules)
-        call_id = call_id if call_id and call_id not in taken else _free_id(place, taken | given)
-        taken.add(call_id)
-        if found is not None and found.call.id != call_id:
-            found = replace(found, call=replace(found.call, id=call_id))
+            found, problem = _frozen(raw, call_id, rules)
         proposals.append(_Proposal(call_id, found, problem))
     return proposals
 
 
-def _frozen(raw: Call, rules: Rules) -> tuple[Asked | None, Reason | None]:
+def _frozen(raw: Call, call_id: str, rules: Rules) -> tuple[Asked | None, Reason | None]:
     try:
         if not isinstance(raw, Call):
             raise Refused(f"a call is a Call, not {type(raw).__name__}")
-        frozen, spec = freeze(raw, rules.manifest)
+        frozen, spec = freeze(raw, rules.manifest, call_id)
         if frozen.tool in rules.unavailable:
             return None, failure(UNAVAILABLE, f"{str(frozen.tool)!r} is denied by the workspace")
         return asked(frozen, spec), None
@@ -284,9 +283,10 @@ def _frozen(raw: Call, rules: Rules) -> tuple[Asked | None, Reason | None]:
 
 def _free_id(place: int, taken: set[str]) -> str:
     """An id that no call of the round carries; ids that repeat can't be told apart by whoever reads the results."""
-    return next(
-        name for name in (f"call_{place}", *(f"call_{place}#{n}" for n in range(len(taken) + 1))) if name not in taken
-    )
+    name, suffix = f"call_{place}", 2
+    while name in taken:
+        name, suffix = f"call_{place}#{suffix}", suffix + 1
+    return name
 
 
 _Decided: TypeAlias = list[tuple[int, _Proposal, Decision]]

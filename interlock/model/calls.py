@@ -58,8 +58,11 @@ def is_call_id(value: object) -> bool:
     return type(value) is str and len(value) <= 256 and value.isprintable()
 
 
-def freeze(call: Call, manifest: Manifest) -> tuple[FrozenCall, ToolSpec]:
+def freeze(call: Call, manifest: Manifest, call_id: str | None = None) -> tuple[FrozenCall, ToolSpec]:
     """Check the shape and limits of a proposed call and freeze it.
+
+    Args:
+        call_id: the id that the frozen call gets; the call's own when it is None.
 
     Returns:
         The frozen call and the spec of its tool (every leg when nobody declared it).
@@ -68,12 +71,12 @@ def freeze(call: Call, manifest: Manifest) -> tuple[FrozenCall, ToolSpec]:
         Refused: the name, the id or the arguments are malformed, or the name is a declared one in disguise.
             The message holds no argument values, so that it may be shown to the model.
     """
-    name, server, call_id = call.name, call.server, call.id
+    name, server = call.name, call.server
     if type(name) is not str or not NAME.fullmatch(name):
         raise Refused("the tool's name is not a name: ASCII letters, digits and _.:/- only")
     if type(server) is not str or (server and not SERVER.fullmatch(server)):
         raise Refused("the server's name is not a name: ASCII letters, digits and _.- only")
-    if not is_call_id(call_id):
+    if not is_call_id(call.id):
         raise Refused("the call's id must be printable text of at most 256 characters")
     tool = ToolId(server, name)
     double = manifest.lookalike(tool)
@@ -90,7 +93,8 @@ def freeze(call: Call, manifest: Manifest) -> tuple[FrozenCall, ToolSpec]:
         raise Refused("arguments refused: nested too deeply") from None
     if len(frozen) > MAX_BYTES:
         raise Refused("arguments refused: too large")
-    return FrozenCall(tool, call_id, frozen, call_digest(tool, frozen)), manifest.spec(tool)
+    chosen = call.id if call_id is None else call_id
+    return FrozenCall(tool, chosen, frozen, call_digest(tool, frozen)), manifest.spec(tool)
 
 
 def same_call(frozen: FrozenCall, tool: ToolId, arguments: Mapping[str, Any]) -> bool:
