@@ -30,8 +30,9 @@ from rich.table import Table
 
 from interlock import Call, Conversation, Guard, Interlock, Manifest, MemoryJournal, ToolResult
 from interlock.model.settings import parse_settings
-from interlock.policy.bundle import assemble, shipped_sources
+from interlock.policy.bundle import assemble
 from interlock.policy.embedded import EmbeddedEngine
+from interlock.policy.sources import shipped_sources
 from interlock.scenarios import RecordingEngine
 
 MANIFEST = Manifest.parse(

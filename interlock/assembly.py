@@ -23,8 +23,9 @@ from interlock.model.markup import Syntax, read
 from interlock.model.origins import address_book
 from interlock.model.results import Outcome
 from interlock.model.tools import ToolId, ToolSpec
-from interlock.policy.bundle import Bundle, Source, assemble, read_folder, shipped_directory, shipped_sources
+from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.embedded import EmbeddedEngine
+from interlock.policy.sources import Source, read_folder, shipped_directory, shipped_sources
 from interlock.ports import Clock, Engine, Files, Journal
 from interlock.stores.memory import MemoryJournal
 

@@ -12,16 +12,17 @@ from hypothesis import Phase, settings
 from interlock.model.answers import parse_answers
 from interlock.model.decisions import Verdict
 from interlock.model.settings import parse_settings
-from interlock.policy.bundle import assemble, shipped_sources
+from interlock.policy.bundle import assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.reference import ReferenceEngine
+from interlock.policy.sources import shipped_sources
 from interlock.testing.strategies import *  # noqa: F403
 from interlock.testing.strategies import COVERING, SETTINGS, settings_id
 
 
 def fewer(times: int) -> Callable[..., Any]:
     """A decorator: this test draws fewer examples than the profile says, since each example checks many things."""
-    return settings(max_examples=max(10, settings().max_examples // times))
+    return settings(max_examples=max(5, settings().max_examples // times))
 
 
 def enumerating(times: int) -> Callable[..., Any]:
@@ -30,7 +31,7 @@ def enumerating(times: int) -> Callable[..., Any]:
     What failed is named in the assertion, and the documents are small anyway.
     """
     phases = (Phase.explicit, Phase.reuse, Phase.generate)
-    return settings(max_examples=max(10, settings().max_examples // times), phases=phases)
+    return settings(max_examples=max(5, settings().max_examples // times), phases=phases)
 
 
 @cache

@@ -40,6 +40,9 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         ),
         "init": Listed("interlock.cli.init:init", "Write a starter: configuration, a control, its test, a scenario."),
         "prove": Listed("interlock.cli.prove:prove", "Prove laws of the controls on every abstract document."),
+        "replay": Listed(
+            "interlock.cli.replay:command", "Replay recorded conversations: what would have been decided, and why."
+        ),
         "test": Listed("interlock.cli.test:test", "Run Rego tests and scenarios; with --mutate, mutants too."),
         "demo": Listed(
             "interlock.cli.demo:demo", "Attack an agent that has real tools, without Interlock and with it."

@@ -14,10 +14,11 @@ from interlock.assembly import bundled, read_parts
 from interlock.cli.output import config_argument, console, existing, json_option, print_json
 from interlock.model.manifest import Manifest
 from interlock.model.settings import Settings
-from interlock.policy.bundle import Bundle, assemble, shipped_sources
+from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.counterexamples import as_scenario, leak_scenario
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.prove import Counterexample, Proof, Search, prove_controls, prove_no_leak, search_sequences
+from interlock.policy.sources import shipped_sources
 
 
 @click.command()

@@ -16,8 +16,9 @@ from interlock.assembly import bundled, interlock_for, interlock_with, read_conf
 from interlock.cli.output import config_argument, console, existing, json_option, print_json
 from interlock.errors import Misconfigured
 from interlock.model.settings import Settings
-from interlock.policy.bundle import assemble, shipped_directory, shipped_sources
+from interlock.policy.bundle import assemble
 from interlock.policy.rego_tests import Mutant, Suite, mutants, read_tests
+from interlock.policy.sources import shipped_directory, shipped_sources
 from interlock.scenarios import find_scenarios, run_file
 
 

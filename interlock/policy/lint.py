@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from interlock.model.manifest_lint import Finding
 from interlock.policy.builtins import ALLOWED
-from interlock.policy.bundle import Bundle, Source, code_of
-from interlock.policy.rego_ast import Module, Rule, absolute, parse_module, ref_of
+from interlock.policy.bundle import Bundle
+from interlock.policy.rego_ast import Module, Rule, absolute, code_of, parse_module, ref_of
+from interlock.policy.sources import Source
 
 # Everything but these is an error, or undefined, for an argument of an unexpected type: in a proof, silence.
 _TOTAL: Final = frozenset("is_array is_boolean is_null is_number is_object is_set is_string type_name".split())

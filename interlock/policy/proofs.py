@@ -10,8 +10,9 @@ from typing import Any
 import regorus
 
 from interlock.model.canonical import unpack
-from interlock.policy.bundle import Bundle, Source, code_of
-from interlock.policy.rego_ast import Module, bodies, closed, constant, parse_module
+from interlock.policy.bundle import Bundle
+from interlock.policy.rego_ast import Module, bodies, closed, code_of, constant, parse_module
+from interlock.policy.sources import Source
 
 
 @dataclass(frozen=True, slots=True)

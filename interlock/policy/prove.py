@@ -31,8 +31,9 @@ from interlock.model.manifest import Manifest
 from interlock.model.origins import Origin, value_digest
 from interlock.model.settings import SETTING_VALUES
 from interlock.model.tools import Effect, Egress, Kind, ToolId, ToolSpec
-from interlock.policy.bundle import Bundle, Source, code_of
-from interlock.policy.rego_ast import Module, parse_module, paths_read, strings
+from interlock.policy.bundle import Bundle
+from interlock.policy.rego_ast import Module, code_of, parse_module, paths_read, strings
+from interlock.policy.sources import Source
 from interlock.policy.space import SILENT, Dimension, Path, dimensions, document, leaks, neighbours, states, valued
 
 Progress: TypeAlias = Callable[[str, int], None]

@@ -138,6 +138,15 @@ def parse_module(path: str, text: str) -> Module:
     )
 
 
+def code_of(module: Module) -> str | None:
+    """Code of the control that a file belongs to, or None for the entry point and libraries."""
+    if module.package[:2] == ("interlock", "controls") and len(module.package) == 3:
+        return module.package[2]
+    if module.package[:1] == ("controls",) and len(module.package) == 2:
+        return module.package[1]
+    return None
+
+
 def syntax_error(path: str, error: Exception) -> str:
     """The engine's message without its stack trace, which names paths of the machine it was built on."""
     lines = [line.rstrip() for line in str(error).split("Stack backtrace")[0].splitlines() if line.strip()]

@@ -15,8 +15,19 @@ from typing import Any, Final, Literal, TypeAlias
 import regorus
 
 from interlock.errors import PolicyError
-from interlock.policy.bundle import MAX_FILE_BYTES, Bundle, Source, code_of
-from interlock.policy.rego_ast import Module, Rule, closed, constant, parse_module, span_of, statements, syntax_error
+from interlock.policy.bundle import Bundle
+from interlock.policy.rego_ast import (
+    Module,
+    Rule,
+    closed,
+    code_of,
+    constant,
+    parse_module,
+    span_of,
+    statements,
+    syntax_error,
+)
+from interlock.policy.sources import MAX_FILE_BYTES, Source
 
 MutantKind: TypeAlias = Literal["proof dropped", "default loosened", "condition flipped", "condition dropped"]
 

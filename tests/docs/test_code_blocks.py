@@ -27,9 +27,10 @@ import regorus
 from interlock import Manifest
 from interlock.model.configuration import parse_configuration, parse_narrowing
 from interlock.model.settings import parse_settings
-from interlock.policy.bundle import SCHEMA, Source, assemble, shipped_sources
+from interlock.policy.bundle import assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.rego_ast import parse_module
+from interlock.policy.sources import SCHEMA, Source, shipped_sources
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

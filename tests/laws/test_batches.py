@@ -36,6 +36,7 @@ def decided(manifest: Manifest, labels: Any, calls: list[Call]) -> dict[str, Any
     return {call_id: essence(outcome.decision) for call_id, outcome in ticket.outcomes.items()}
 
 
+@fewer(2)
 @given(data=st.data(), labels=label_tuples(), seed=st.randoms(use_true_random=False))
 def test_t15_the_order_of_calls_does_not_matter(data: st.DataObject, labels: Any, seed: Any) -> None:
     manifest = data.draw(manifests(min_size=1))
@@ -45,6 +46,7 @@ def test_t15_the_order_of_calls_does_not_matter(data: st.DataObject, labels: Any
     assert decided(manifest, labels, calls) == decided(manifest, labels, shuffled)
 
 
+@fewer(2)
 @given(data=st.data(), labels=label_tuples())
 def test_t15_a_batch_is_never_looser_than_its_calls_one_by_one(data: st.DataObject, labels: Any) -> None:
     """Each call against its forecast: what a sibling will have read counts already."""

@@ -67,7 +67,7 @@ def test_t10_an_untouched_chain_holds(key: bytes, found: list[bytes]) -> None:
 
 
 @KEYS
-@enumerating(1)
+@enumerating(3)
 @given(found=bodies(), other=entries().map(encode))
 def test_t10_every_change_at_every_place_is_found_there(key: bytes, found: list[bytes], other: bytes) -> None:
     links = chain_of(found)

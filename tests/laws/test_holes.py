@@ -32,13 +32,13 @@ def assert_no_hole_loosens(asking: Any, document: dict[str, Any]) -> None:
             assert after[code].strictness >= verdict.strictness, f"{code or 'all together'} loosened by {name}"
 
 
-@enumerating(10)
+@enumerating(15)
 @given(document=documents(), index=st.integers(0, len(SETTINGS) - 1))
 def test_t6_no_hole_loosens_in_the_embedded_engine(document: dict[str, Any], index: int) -> None:
     assert_no_hole_loosens(ENGINES["embedded"](index), document)
 
 
-@enumerating(3)
+@enumerating(6)
 @given(document=documents(), index=st.integers(0, len(SETTINGS) - 1))
 def test_t6_no_hole_loosens_in_the_reference(document: dict[str, Any], index: int) -> None:
     assert_no_hole_loosens(ENGINES["reference"](index), document)
@@ -57,7 +57,7 @@ def test_t6_what_is_no_document_at_all_is_not_allowed(engine: str, document: Any
     assert verdicts(ENGINES[engine](0), pack(document))[""] is not Verdict.ALLOW
 
 
-@enumerating(5)
+@enumerating(10)
 @given(document=documents())
 def test_t6_the_schema_refuses_every_hole(document: dict[str, Any]) -> None:
     for _, holed in holes(document):

@@ -29,9 +29,10 @@ from interlock.model.entries import Admitted
 from interlock.model.labels import Label
 from interlock.model.look import look
 from interlock.model.settings import parse_settings
-from interlock.policy.bundle import Source, assemble, shipped_sources
+from interlock.policy.bundle import assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.samples import SAMPLES
+from interlock.policy.sources import Source, shipped_sources
 from tests.strategies import documents, embedded, enumerating, fewer, holes, hostile_documents, tightenings
 from tests.worlds import FixedClock, NoFiles, SaysEngine, rules
 
@@ -112,7 +113,7 @@ def assert_look_alikes_are_answered_alike(engine: EmbeddedEngine, one: Any, othe
 
 
 @pytest.mark.parametrize("name", REACHES)
-@enumerating(10)
+@enumerating(25)
 @given(document=documents())
 def test_t13_for_every_way_to_reach_into_a_document(name: str, document: dict[str, Any]) -> None:
     engine = reaching(name)
@@ -130,7 +131,7 @@ def test_t13_for_every_way_and_every_hole_of_a_sample(name: str, sample: str) ->
     assert True in alike or name in ("a local of a local", "a function of everything", "object.get of everything")
 
 
-@enumerating(10)
+@enumerating(15)
 @given(document=documents())
 def test_t13_for_the_shipped_controls_and_every_hole(document: dict[str, Any]) -> None:
     engine = embedded()

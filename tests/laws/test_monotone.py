@@ -32,6 +32,7 @@ from tests.strategies import (
     documents,
     entries,
     enumerating,
+    fewer,
     label_tuples,
     manifests,
     tightenings,
@@ -47,7 +48,7 @@ def assert_not_looser(before: dict[str, Any], after: dict[str, Any], step: str) 
 
 @EVERY_VALUE
 @pytest.mark.parametrize("engine", ENGINES)
-@enumerating(3)
+@enumerating(5)
 @given(document=documents())
 def test_t5_one_step_more_dangerous_is_never_looser(engine: str, index: int, document: dict[str, Any]) -> None:
     asking = ENGINES[engine](index)
@@ -95,6 +96,7 @@ def comparable_settings(draw: st.DrawFn) -> tuple[Setting, Setting]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@fewer(2)
 @given(data=st.data(), pair=comparable_settings(), index=st.integers(0, len(SETTINGS) - 1))
 def test_t5_a_worse_conversation_and_more_siblings_are_never_looser(
     engine: str, data: st.DataObject, pair: tuple[Setting, Setting], index: int
@@ -110,6 +112,7 @@ def test_t5_a_worse_conversation_and_more_siblings_are_never_looser(
     assert_not_looser(verdicts(asking, first), verdicts(asking, second), "the conversation")
 
 
+@fewer(2)
 @given(data=st.data(), history=st.lists(entries(), max_size=8), more=st.lists(entries(), max_size=4))
 def test_t5_more_entries_are_never_looser(data: st.DataObject, history: list[Any], more: list[Any]) -> None:
     """Typed text aside, which is what vouches; and results that did not touch the outside, which land (T2)."""

@@ -14,10 +14,11 @@ from interlock import Call, Conversation, Interlock, Manifest, MemoryJournal, To
 from interlock.assembly import interlock_for
 from interlock.model.canonical import unpack
 from interlock.model.settings import parse_settings
-from interlock.policy.bundle import Bundle, Source, assemble, shipped_sources
+from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.counterexamples import as_scenario, leak_scenario
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.prove import document_of, prove_controls, prove_no_leak, search_sequences
+from interlock.policy.sources import Source, shipped_sources
 from interlock.scenarios import RecordingEngine, run_file
 
 ROOT = Path(__file__).parents[2]

@@ -49,6 +49,16 @@ class Text(str):
         raise RuntimeError("SECRET")
 
 
+class Liar(str):
+    """Text that says it is ``calc``, whatever it reads like."""
+
+    def __eq__(self, other: object) -> bool:
+        return other == "calc"
+
+    def __hash__(self) -> int:
+        return hash("calc")
+
+
 class Fights:
     """An object whose every attribute raises."""
 
@@ -75,6 +85,7 @@ HOSTILE: dict[str, Any] = {
     "arguments in a circle": Call("calc", _loop()),
     "an object": Call("calc", {"a": Fights()}),
     "a name that raises": Call(Text("calc"), {}),
+    "a name that lies": Call(Liar("send_email"), {}),
     "a server that raises": Call("calc", {}, server=Text("")),
     "an id that raises": Call("calc", {}, id=Text("x")),
     "a name that is none": Call(None, {}),  # type: ignore[arg-type]

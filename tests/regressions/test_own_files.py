@@ -16,7 +16,7 @@ import pytest
 
 import interlock as package
 from interlock import Interlock, Manifest, MemoryJournal, Verdict
-from interlock.policy.bundle import shipped_directory
+from interlock.policy.sources import shipped_directory
 from tests.regressions.stage import MANIFEST, control, decided, policies, says
 
 DENIED = "deny control_plane"

@@ -26,11 +26,12 @@ from interlock.model.canonical import pack
 from interlock.model.document import check_document
 from interlock.model.origins import address_book
 from interlock.model.settings import Settings, parse_settings
-from interlock.policy.bundle import Source, assemble, read_sources, shipped_sources
+from interlock.policy.bundle import assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.reference import CONTROLS, ReferenceEngine
 from interlock.policy.rego_ast import Module, Ref, Rule, parse_module, ref_of
 from interlock.policy.samples import SAMPLES
+from interlock.policy.sources import Source, read_sources, shipped_sources
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "policies" / "interlock" / "controls"

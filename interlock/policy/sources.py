@@ -1,0 +1,145 @@
+"""Reading controls from directories and archives: every file, or an error; nothing is passed over in silence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from interlock.errors import PolicyError
+
+MAX_FILES: Final = 1000
+MAX_FILE_BYTES: Final = 256 << 10
+MAX_ARCHIVE_BYTES: Final = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """One Rego file, with the path that errors show.
+
+    ``own`` is True for what Interlock ships, ``guest`` for what a workspace brings: that may add controls, and nothing
+    to what the operator's controls use.
+    """
+
+    path: str
+    text: str
+    own: bool = False
+    guest: bool = False
+
+
+def shipped_directory() -> Path:
+    """Where the shipped policies are: inside an installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    for place in (package / "_policies", package.parent / "policies"):
+        if (place / "interlock" / "controls").is_dir():
+            return place
+    raise PolicyError("the shipped policies are not installed; install interlock again")
+
+
+SCHEMA: Final = "settings.schema.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What a directory or archive holds: Rego files without tests, and the schema of its settings if it has one."""
+
+    sources: tuple[Source, ...]
+    schemas: tuple[Source, ...]
+
+
+def read_folder(place: str | Path, *, own: bool = False) -> Folder:
+    """Read all controls below a directory, or in a ``.tar.gz`` archive, tests left out.
+
+    Raises:
+        PolicyError: no such place, nothing in it, a file too large, not UTF-8, or data files, which would silently
+            override rules.
+    """
+    root = Path(place)
+    if not root.exists():
+        raise PolicyError(f"{root}: no such directory of controls")
+    files = _directory(root) if root.is_dir() else _archive(root)
+    sources: list[Source] = []
+    schemas: list[Source] = []
+    for name, data in files:
+        shown = name if own else f"{root}/{name}"
+        base = name.rpartition("/")[2]
+        if base in ("data.json", "data.yaml", "data.yml"):
+            raise PolicyError(f"{shown}: data files are not loaded, they could override rules; use settings instead")
+        if base != SCHEMA and (not base.endswith(".rego") or base.endswith("_test.rego")):
+            continue
+        if len(data) > MAX_FILE_BYTES:
+            raise PolicyError(f"{shown}: larger than {MAX_FILE_BYTES} bytes")
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise PolicyError(f"{shown}: not UTF-8; no part of the bundle is loaded") from None
+        (schemas if base == SCHEMA else sources).append(Source(shown, text, own))
+        if len(sources) > MAX_FILES:
+            raise PolicyError(f"{root}: more than {MAX_FILES} files")
+    if not sources:
+        raise PolicyError(f"{root}: no .rego file with a control in it")
+    return Folder(tuple(sources), tuple(schemas))
+
+
+def _directory(root: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file below a directory, in order. What would be passed over in silence is refused instead."""
+    try:
+        for folder, folders, files in os.walk(root, onerror=_raised):
+            # Mounted configuration keeps its versions in hidden folders; hidden ones hold no controls.
+            folders[:] = sorted(one for one in folders if not one.startswith("."))
+            for name in folders:
+                if os.path.islink(os.path.join(folder, name)):
+                    raise PolicyError(
+                        f"{folder}/{name}: a link to a folder is not followed; its controls would be missing"
+                    )
+            for name in sorted(files):
+                path = Path(folder, name)
+                if name.casefold().endswith(".rego") and not name.endswith(".rego"):
+                    raise PolicyError(
+                        f"{path}: a control's file ends in .rego, in lower case; this one would not be loaded"
+                    )
+                if path.suffix in (".rego", ".json", ".yaml", ".yml"):
+                    if not path.is_file():
+                        raise PolicyError(f"{path}: not a file that can be read (a dangling link?)")
+                    yield path.relative_to(root).as_posix(), path.read_bytes()
+    except OSError as error:
+        raise PolicyError(f"{error.filename or root}: can't be read ({error.strerror}); nothing is loaded") from None
+
+
+def _raised(error: OSError) -> None:
+    raise error
+
+
+def _archive(root: Path) -> Iterator[tuple[str, bytes]]:
+    """Members are read in memory and nothing is unpacked, so that no name in an archive can reach the file system."""
+    import tarfile  # loaded late: few bundles are archives
+
+    total = 0
+    try:
+        with tarfile.open(root, "r:*") as archive:
+            for member in archive:
+                name = member.name.removeprefix("./").lstrip("/")
+                if not member.isfile():
+                    continue
+                total += member.size
+                if total > MAX_ARCHIVE_BYTES:
+                    raise PolicyError(f"{root}: unpacks to more than {MAX_ARCHIVE_BYTES} bytes")
+                handle = archive.extractfile(member)
+                if handle is not None and Path(name).suffix in (".rego", ".json", ".yaml", ".yml"):
+                    yield name, handle.read(MAX_FILE_BYTES + 1)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise PolicyError(
+            f"{root}: not a directory, and not an archive that can be read ({type(error).__name__})"
+        ) from None
+
+
+def read_sources(directory: str | Path, *, own: bool = False) -> list[Source]:
+    """The Rego files of :func:`read_folder`."""
+    return list(read_folder(directory, own=own).sources)
+
+
+def shipped_sources() -> list[Source]:
+    """What Interlock ships: its controls and the entry point."""
+    return read_sources(shipped_directory(), own=True)
