@@ -13,6 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from interlock.assembly import Interlock, interlock_recording
+from interlock.cli.explain_journal import explain_journal
 from interlock.cli.output import console, json_option, print_json
 from interlock.errors import Misconfigured
 from interlock.gate.conversation import Conversation
@@ -36,13 +37,23 @@ _REMEDIES = {
 
 
 @click.command()
-@click.argument("scenario", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("scenario", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--journal", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="An exported journal.")
 @click.option("--story", help="Name of the story; without it the first one.")
 @click.option("--call", "wanted", type=int, help="Number of the call, from 1; without it the strictest one.")
 @json_option
-def explain(scenario: Path, story: str | None, wanted: int | None, as_json: bool) -> None:
-    """Explain a call of a SCENARIO file: which calls brought which legs, which controls objected, which proof was
-    missing, and what would lift it."""
+def explain(scenario: Path | None, journal: Path | None, story: str | None, wanted: int | None, as_json: bool) -> None:
+    """Explain a call of a SCENARIO file, or of a journal that ``MemoryJournal.save`` wrote: which calls brought which
+    legs, which controls objected, which proof was missing, and what would lift it.
+
+    A journal holds digests of documents, not documents, so it can't say which proof was missing.
+    """
+    if (scenario is None) == (journal is None):
+        raise Misconfigured("name a scenario file, or a journal with --journal")
+    if journal is not None:
+        explain_journal(journal, wanted, as_json)
+        return
+    assert scenario is not None
     file = load_scenario(scenario)
     name = story if story is not None else next(iter(file.stories))
     if name not in file.stories:

@@ -6,6 +6,7 @@ decision costs the same after 10 calls and after 10,000 (T18).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from interlock.locks import LOCK
 from interlock.model.chain import GENESIS, Head, Sealed, head, seal
 from interlock.model.entries import Entry, Opened, encode
 from interlock.model.state import State, apply
+from interlock.stores.journal_file import write_journal
 
 
 @dataclass(slots=True)
@@ -85,3 +87,13 @@ class MemoryJournal:
             state, entries = self.state(conversation), self.entries(conversation)
         last = entries[-1].digest if entries else GENESIS
         return head(len(entries), last, tuple(state.taint), self._key)
+
+    def save(self, conversation: str, path: str | os.PathLike[str]) -> None:
+        """Export one conversation's journal and its head, for ``interlock explain --journal`` and for keeping.
+
+        Raises:
+            JournalUnavailable: no such conversation, or the files could not be written.
+        """
+        with LOCK:
+            entries, held = self.entries(conversation), self.head(conversation)
+        write_journal(path, entries, held)

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from click.testing import CliRunner, Result
 
+from interlock import Conversation, Interlock, Manifest, MemoryJournal
 from interlock.cli import cli
 
 ROOT = Path(__file__).parents[2]
@@ -262,3 +263,61 @@ def test_prove_writes_counterexamples_as_scenarios(starter: Path) -> None:
     assert (starter / "found" / "t5_loose.yaml").is_file()
     told = run("explain", starter / "found" / "t5_loose.yaml")
     assert told.exit_code == 0, told.output
+
+
+def _journal(tmp_path: Path) -> Path:
+    """A real conversation, recorded and exported."""
+    tools = {
+        "fetch": {"returns": ["untrusted:web"], "egress": "chosen", "destinations": {"url": "url"}},
+        "read": {"returns": ["private:files"], "egress": "none"},
+        "send": {"returns": [], "egress": "chosen", "destinations": {"to": "email"}},
+    }
+    journal = MemoryJournal()
+    lock = Interlock(manifest=Manifest.parse({"version": 1, "tools": tools}), journal=journal)
+    conversation = Conversation.user("Read https://example.com/a please")
+    guard = lock.guard(conversation)
+    guard.call("fetch", {"url": "https://example.com/a"}, run=lambda url: "…")
+    guard.call("read", {"path": "a"}, run=lambda path: "…")
+    guard.call("send", {"to": "eve@evil.example"}, run=lambda to: "…")
+    path = tmp_path / "journal.jsonl"
+    journal.save(conversation.id, path)
+    return path
+
+
+def test_explain_a_decision_from_a_journal(tmp_path: Path) -> None:
+    path = _journal(tmp_path)
+    assert path.stat().st_mode & 0o077 == 0
+    done = run("explain", "--journal", path)
+    assert done.exit_code == 0, done.output
+    for text in ("call 1  fetch  allow  +untrusted:web", "call 2  read  allow  +private:files", "call 3  send  deny"):
+        assert text in done.stdout, text
+    told = json.loads(run("explain", "--journal", path, "--call", "3", "--json").stdout)
+    assert told["codes"] == ["trifecta"]
+    assert [(one["label"], one["call"]) for one in told["causes"]] == [("private:files", 2), ("untrusted:web", 1)]
+    assert json.loads(run("explain", "--journal", path, "--call", "1", "--json").stdout)["causes"] == []
+    assert "eve@evil.example" not in path.read_text(), "the journal holds no argument"
+
+
+@pytest.mark.parametrize("damage", ["cut", "edit", "head gone", "another head"])
+def test_a_damaged_journal_is_not_explained(tmp_path: Path, damage: str) -> None:
+    """T10: whatever was done to it, the command says so and exits 2."""
+    path = _journal(tmp_path)
+    head = path.with_name("journal.jsonl.head")
+    lines = path.read_text().splitlines(keepends=True)
+    if damage == "cut":
+        path.write_text("".join(lines[:-1]))
+    elif damage == "edit":
+        path.write_text("".join(lines).replace("private:files", "private:other"))
+    elif damage == "head gone":
+        head.unlink()
+    else:
+        head.write_text(head.read_text().replace('"sequence":', '"sequence":1'))
+    done = run("explain", "--journal", path)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+    assert done.stdout == ""
+
+
+def test_explain_needs_one_thing_to_explain(tmp_path: Path) -> None:
+    assert run("explain").exit_code == 2
+    assert run("explain", "--journal", _journal(tmp_path), "--call", "9").exit_code == 2
