@@ -52,7 +52,7 @@ def test_each_task_has_the_guards_that_it_entered() -> None:
             two_may_leave.set()
             await two
 
-    asyncio.run(story())
+    asyncio.run(asyncio.wait_for(story(), 10))  # a task that fails early would be waited for
     assert "private:notes" in other.conversation.taint
 
 
