@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from interlock.errors import ManifestError, Misconfigured
+from interlock.errors import ManifestError, Misconfigured, PolicyError
 from interlock.gate.conversation import Conversation, SystemClock
 from interlock.gate.drivers import World
 from interlock.gate.guard import Active, Guard
@@ -64,8 +64,8 @@ class Manifest(manifests.Manifest):
             ManifestError: it can't be read or is wrong; the message names every place.
         """
         file = Path(path)
-        manifest = cls.loads(_text(file, ManifestError), syntax=_syntax(file, ManifestError), where=str(file))
-        return replace(manifest, path=str(file.resolve()))
+        manifest = cls.loads(_text(file, ManifestError), syntax=_syntax(file, ManifestError), where=_shown(file))
+        return replace(manifest, paths=(os.path.abspath(file),))
 
 
 class LocalFiles:
@@ -176,7 +176,9 @@ class Interlock:
             Misconfigured: any file is wrong; nothing was built.
         """
         specs = [one.spec for one in tools]
-        return cls._of(lambda: read_parts(configuration, workspace, specs), None, journal, clock, files)
+        operators = os.path.abspath(configuration)
+        narrowing = None if workspace is None else os.path.abspath(workspace)
+        return cls._of(lambda: read_parts(operators, narrowing, specs), None, journal, clock, files)
 
     @classmethod
     def _of(
@@ -263,17 +265,18 @@ def _paths(name: str, given: Iterable[str | os.PathLike[str]]) -> tuple[Path, ..
     """Paths out of an option. A single text is an iterable too, of letters, each of which would name some file."""
     if isinstance(given, str | bytes | os.PathLike):
         raise Misconfigured(f"{name} takes a list of paths, not one path; write [{os.fspath(given)!r}]")
-    return tuple(Path(one).expanduser() for one in given)
+    # Absolute from the start: a reload after a change of folder must read the same files, not a stranger's.
+    return tuple(Path(os.path.abspath(Path(one).expanduser())) for one in given)
 
 
 def _protected(parts: Parts) -> tuple[str, ...]:
-    """Everything that decides: the operator's files, the shipped controls, and this package's own code."""
+    """Everything that decides: the operator's files, the shipped controls, and this package's own code. Both as named
+    and as the file system resolves them, each control's file for itself: a link must not leave its target unguarded."""
     package = Path(__file__).resolve().parent
-    manifest = [Path(parts.manifest.path)] if parts.manifest.path else []
-    found = {
-        os.path.realpath(one)
-        for one in (*parts.policies, *parts.guests, *parts.protected, *manifest, package, shipped_directory())
-    }
+    folders = (*parts.policies, *parts.guests, package, shipped_directory())
+    named = [*folders, *parts.protected, *map(Path, parts.manifest.paths)]
+    named += [file for folder in (*parts.policies, *parts.guests) for file in folder.rglob("*")]
+    found = {place for one in named for place in (os.path.abspath(one), os.path.realpath(one))}
     if os.path.sep in found:
         raise Misconfigured(
             "protected: the root of the file system would forbid every change; name the folders you mean"
@@ -295,6 +298,10 @@ def bundled(parts: Parts) -> tuple[Settings, Bundle]:
     for place, guest in (*((one, False) for one in parts.policies), *((one, True) for one in parts.guests)):
         folder = read_folder(place)
         sources += [replace(one, guest=guest) for one in folder.sources]
+        if guest and folder.schemas:
+            raise PolicyError(
+                f"{folder.schemas[0].path}: a workspace can't declare settings, the operator's controls might read them"
+            )
         schemas += folder.schemas
     return parsed, assemble(sources, parsed, schemas)
 
@@ -307,9 +314,9 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Configuration, Pat
     """
     from interlock.model.configuration import ConfigurationError, parse_configuration
 
-    file = Path(path)
-    document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), str(file), ConfigurationError)
-    return parse_configuration(document, str(file)), file.parent
+    file, shown = Path(path), _shown(path)
+    document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), shown, ConfigurationError)
+    return parse_configuration(document, shown), file.parent
 
 
 def read_parts(
@@ -334,10 +341,10 @@ def read_parts(
     protected = [Path(path), *(folder / one for one in configuration.manifest)]
     if workspace is None:
         return Parts(manifest, policies=tuple(policies), settings=configuration.settings, protected=tuple(protected))
-    file = Path(workspace)
-    document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), str(file), ConfigurationError)
-    narrowing = parse_narrowing(document, str(file))
-    narrowed = narrow(manifest, parse_settings(configuration.settings), narrowing, str(file))
+    file, shown = Path(workspace), _shown(workspace)
+    document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), shown, ConfigurationError)
+    narrowing = parse_narrowing(document, shown)
+    narrowed = narrow(manifest, parse_settings(configuration.settings), narrowing, shown)
     settings = {**configuration.settings, **narrowing.settings}
     return Parts(
         narrowed.manifest,
@@ -349,12 +356,19 @@ def read_parts(
     )
 
 
+def _shown(path: str | os.PathLike[str]) -> str:
+    """How errors call a file: relative to the current folder when it lies in it."""
+    file = Path(path)
+    here = Path.cwd()
+    return str(file.relative_to(here)) if file.is_relative_to(here) else str(file)
+
+
 def _text(file: Path, error: type[Misconfigured]) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         what = problem.strerror if isinstance(problem, OSError) else "not UTF-8"
-        raise error(f"{file}: can't be read: {what}") from None
+        raise error(f"{_shown(file)}: can't be read: {what}") from None
 
 
 def _syntax(file: Path, error: type[Misconfigured]) -> Syntax:

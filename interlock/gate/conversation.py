@@ -127,6 +127,8 @@ class Conversation:
 
         Pasted text arms ``untrusted:paste`` and vouches for nothing.
         """
+        if not isinstance(text, str):
+            raise Refused("a person says text")
         self.record(self._pasted(text) if pasted else self._typed(text))
         self._messages.append(Message.user(text))
 

@@ -16,12 +16,11 @@ from interlock.gate.drivers import Run, World, adrive, drive, spread
 from interlock.gate.steps import Rules
 from interlock.model.calls import Call
 from interlock.model.decisions import Decision
-from interlock.model.destinations import normalised, voice_of
 from interlock.model.digests import content_digest, voice_digest
 from interlock.model.entries import Admitted
 from interlock.model.labels import label
+from interlock.model.origins import parties
 from interlock.model.results import Outcome, Ticket, ToolResult, printable
-from interlock.model.tools import Kind
 
 # The guards around this code, innermost last. A tuple in a context variable: each task and thread has its own.
 _AROUND: ContextVar[tuple[Guard, ...]] = ContextVar("interlock_guards", default=())
@@ -97,12 +96,16 @@ class Guard:
             Refused: no label, or something that is not a label.
             JournalUnavailable: not on record, so the text must not be shown to the model.
         """
+        if type(text) is not str or type(source) is not str:
+            raise Refused("admit takes text and the name of its source")
         parsed = tuple(sorted({label(one) for one in labels}))
         if not parsed:
             raise Refused("admit needs at least one label, such as untrusted:memory; content never enters unlabelled")
         now = steps.stamp(self._current().world.clock.now())
-        voices = tuple(sorted(map(voice_digest, _voices(source))))
-        self.conversation.record(Admitted(now, printable(source), parsed, content_digest(text), len(text), voices))
+        who, unheard = parties(source)
+        voices = tuple(sorted(map(voice_digest, who)))
+        note = printable(source)
+        self.conversation.record(Admitted(now, note, parsed, content_digest(text), len(text), voices, unheard))
         return text
 
     # --- sugar ------------------------------------------------------------------------------------------------------
@@ -211,11 +214,6 @@ def active() -> Guard | None:
     """The guard of the innermost ``with guard:`` around this code, or None."""
     around = _AROUND.get()
     return around[-1] if around else None
-
-
-def _voices(source: str) -> set[str]:
-    found = ((kind, normalised(kind, source)) for kind in (Kind.URL, Kind.EMAIL))
-    return {voice_of(kind, normal) for kind, normal in found if normal is not None}
 
 
 def _result(result: ToolResult | BaseException | str) -> ToolResult | BaseException:

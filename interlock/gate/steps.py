@@ -110,10 +110,7 @@ class _Proposal:
     call_id: str
     asked: Asked | None
     problem: Reason | None
-
-    @property
-    def tool(self) -> ToolId | None:
-        return self.asked.call.tool if self.asked is not None else None
+    tool: ToolId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +247,7 @@ def _prepared(calls: Sequence[Call], rules: Rules) -> list[_Proposal]:
         call_id = wanted if is_call_id(wanted) else ""
         found: Asked | None = None
         problem: Reason | None = None
+        tool: ToolId | None = None
         repeated = call_id in taken
         if not call_id or repeated:
             call_id = _free_id(place, taken | given)
@@ -259,26 +257,26 @@ def _prepared(calls: Sequence[Call], rules: Rules) -> list[_Proposal]:
         elif place > MAX_ROUND:
             problem = failure(INVALID_CALL, f"more than {MAX_ROUND} calls in one turn")
         else:
-            found, problem = _frozen(raw, call_id, rules)
-        proposals.append(_Proposal(call_id, found, problem))
+            found, problem, tool = _frozen(raw, call_id, rules)
+        proposals.append(_Proposal(call_id, found, problem, tool))
     return proposals
 
 
-def _frozen(raw: Call, call_id: str, rules: Rules) -> tuple[Asked | None, Reason | None]:
+def _frozen(raw: Call, call_id: str, rules: Rules) -> tuple[Asked | None, Reason | None, ToolId | None]:
     try:
         if not isinstance(raw, Call):
             raise Refused(f"a call is a Call, not {type(raw).__name__}")
         frozen, spec = freeze(raw, rules.manifest, call_id)
         if frozen.tool in rules.unavailable:
-            return None, failure(UNAVAILABLE, f"{str(frozen.tool)!r} is denied by the workspace")
-        return asked(frozen, spec), None
+            return None, failure(UNAVAILABLE, f"{str(frozen.tool)!r} is denied by the workspace"), frozen.tool
+        return asked(frozen, spec), None, frozen.tool
     except Bug:
         raise
     except Refused as error:
         text = f"The call was malformed and was not made: {error}."
-        return None, failure(INVALID_CALL, str(error), for_model=text)
+        return None, failure(INVALID_CALL, str(error), for_model=text), None
     except Exception as error:  # objects that fight back: nothing about them is repeated
-        return None, failure(INVALID_CALL, f"the call could not be read ({class_name(error)})")
+        return None, failure(INVALID_CALL, f"the call could not be read ({class_name(error)})"), None
 
 
 def _free_id(place: int, taken: set[str]) -> str:
@@ -407,8 +405,10 @@ def _entry(number: int, proposal: _Proposal, decision: Decision, version: int, a
     verdict: Literal["allow", "ask", "deny"] = decision.verdict.value
     if one is None:
         # Malformed: neither its name nor its arguments can be trusted to be what they look like.
+        tool = proposal.tool or ToolId("", MALFORMED)
+        nothing_digest = content_digest("")
         return Decided(
-            at, number, proposal.call_id, "", MALFORMED, content_digest(""), verdict, decision.codes, version
+            at, number, proposal.call_id, tool.server, tool.name, nothing_digest, verdict, decision.codes, version
         )
     runs = decision.verdict is Verdict.ALLOW
     nothing: tuple[Label, ...] = ()

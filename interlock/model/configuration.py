@@ -124,9 +124,10 @@ def narrow(manifest: Manifest, settings: Settings, file: Narrowing, where: str) 
             problems.append(f"{where}: tools.{name}: {error}")
     denied = set()
     for name in file.deny:
-        if _tool(name) not in specs:
+        meant = [tool for tool in specs if name in (str(tool), tool.name if not tool.server else None)]
+        if not meant:
             problems.append(f"{where}: deny: no tool is called {name!r}; correct the name, or the denial stops nothing")
-        denied.add(_tool(name))
+        denied.update(meant)
     values: dict[str, Any] = {}
     for name, value in file.settings.items():
         problem = _loosens(name, value, settings)

@@ -50,6 +50,7 @@ _AGENT: Final = (
     ".config/goose",
     ".git/hooks",
     ".git/config",
+    ".git/config.worktree",
     ".gitconfig",
     ".husky",
     ".envrc",
@@ -81,6 +82,7 @@ _AGENT: Final = (
     "claude.md",
     "gemini.md",
     ".ssh/authorized_keys",
+    ".ssh/authorized_keys2",
     ".ssh/config",
     ".ssh/rc",
     "library/launchagents",
@@ -94,6 +96,14 @@ _AGENT: Final = (
     "etc/profile.d",
     "etc/crontab",
     "etc/cron.d",
+    "etc/cron.daily",
+    "etc/cron.hourly",
+    "etc/init.d",
+    "sitecustomize.py",
+    "usercustomize.py",
+    ".config/code/user",
+    "code/user/settings.json",
+    "copilot-instructions.md",
     "etc/systemd",
     "var/spool/cron",
 )
@@ -102,6 +112,8 @@ _AGENT: Final = (
 _CUTS: Final = re.compile(r"[\s'\"`;|&<>()=,{}$]+")
 _QUOTES: Final = str.maketrans("", "", "'\"\\")
 MAX_PIECES: Final = 512
+MAX_LENGTH: Final = 4096
+MAX_TOGETHER: Final = 64 << 10
 
 
 def _table(entries: Iterable[str]) -> tuple[tuple[str, ...], ...]:
@@ -117,7 +129,7 @@ def candidates(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
     A call can change files when it declares an effect, or when it is unknown, or when it is a sending tool with an
     argument that nobody classified (a command line). Payload (``content``) is left out: a letter about ``.bashrc``
-    changes nothing. At most :data:`MAX_PIECES`; a call that names more gets one more, :data:`TOO_MANY`.
+    changes nothing. What is too much to look at is not passed over: then :data:`TOO_MANY` is among them.
     """
     named = dict(spec.destinations)
     changes = spec.effect is not Effect.NONE or not spec.known
@@ -127,15 +139,20 @@ def candidates(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
             continue
         kind = named.get(name)
         if kind is None and (changes or spec.egress is not Egress.NONE):
+            found.add(name)
             for text in _texts(value):
-                found.add(text)
+                if len(text) <= MAX_LENGTH:
+                    found.add(text)
                 found.update(_pieces(text))
         elif kind in (Kind.PATH, Kind.ID, Kind.URL) and changes:
-            found.update(_texts(value))
+            for text in _texts(value):
+                found.update((text, _decoded(text), *text.split(":")))
     found.discard("")
-    if len(found) > MAX_PIECES:
-        return (*sorted(found)[:MAX_PIECES], TOO_MANY)
-    return tuple(sorted(found))
+    kept = sorted(one for one in found if len(one) <= MAX_LENGTH)
+    # Resolving a path costs a look at the disk for each of its segments, so all of them together are bounded too.
+    if len(kept) > MAX_PIECES or len(kept) < len(found) or sum(map(len, kept)) > MAX_TOGETHER:
+        return (*kept[:MAX_PIECES], TOO_MANY) if sum(map(len, kept)) <= MAX_TOGETHER else (TOO_MANY,)
+    return tuple(kept)
 
 
 # Stands for all that was not looked at; it is in the table of protected files, so the call is treated as one.
@@ -143,11 +160,18 @@ TOO_MANY: Final = ".interlock-too-many-paths"
 
 
 def targets(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Paths that a destroying call removes or moves with all that lies below them."""
-    if spec.effect is not Effect.DESTROY:
+    """Paths that a destroying call may remove or move with all that lies below them.
+
+    What is declared as a place counts as it is. Of a command line only absolute paths count: a dot or a bare word would
+    make the current folder, and so nearly every command, a removal of what lies in it.
+    """
+    if spec.effect not in (Effect.DESTROY, Effect.CONTROL):
         return ()
-    named = [argument for argument, kind in spec.destinations if kind is Kind.PATH]
-    return tuple(sorted({text for argument in named for text in _texts(arguments.get(argument))}))
+    named = {name for name, kind in spec.destinations if kind in (Kind.PATH, Kind.ID, Kind.URL)}
+    declared = {text for name in named for text in _texts(arguments.get(name))}
+    written = {one for one in candidates(spec, arguments) if len(one) > 1 and _decoded(one).startswith(("/", "~/"))}
+    found = {form for one in declared | written for form in (one, _decoded(one))}
+    return tuple(sorted(one for one in found if one and len(one) <= MAX_LENGTH))[:MAX_PIECES]
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -181,29 +205,50 @@ def touched(paths: Iterable[str], protected: Iterable[str] = (), removed: Iterab
         removed: paths that go with everything below them: a folder above a protected file is protected too.
     """
     own = [one for one in map(_segments, protected) if one]
-    for path in removed:
-        above = _segments(path)
-        if path.startswith(("/", "~")) and any(one[: len(above)] == above for one in own):
-            return Control.INTERLOCK
     strongest = Control.NONE
+    for path in removed:
+        folder = _segments(path)
+        if path.startswith("/") and any(_starts(one, folder) for one in own):
+            return Control.INTERLOCK  # a folder above a protected file, or that file
+        if any(_ends_in_beginning(folder, run) for run in _AGENT_RUNS):
+            strongest = Control.AGENT
     for path in paths:
         if path == TOO_MANY:
             strongest = Control.AGENT
         segments = _segments(path)
-        if any(_holds(segments, run) for run in _INTERLOCK_RUNS) or any(segments[: len(one)] == one for one in own):
+        if any(_holds(segments, run) for run in _INTERLOCK_RUNS) or any(_starts(segments, one) for one in own):
             return Control.INTERLOCK
         if any(_holds(segments, run) for run in _AGENT_RUNS):
             strongest = Control.AGENT
     return strongest
 
 
+def _starts(long: tuple[str, ...], short: tuple[str, ...]) -> bool:
+    """Is the one the other, or below it? Wildcards on either side may stand for any name that they match."""
+    return len(long) >= len(short) and all(
+        _matches(one, other) or _matches(other, one) for one, other in zip(long, short, strict=False)
+    )
+
+
+def _ends_in_beginning(segments: tuple[str, ...], run: tuple[str, ...]) -> bool:
+    """Does the path name a hidden folder that a longer run begins with? (``.git`` for ``.git/hooks``)"""
+    return run[0].startswith(".") and any(
+        len(segments) >= width and all(map(_matches, run[:width], segments[-width:])) for width in range(1, len(run))
+    )
+
+
+def _decoded(path: str) -> str:
+    """A ``file:`` URL as the path that it means; anything else as it is."""
+    plain = path.strip()
+    if not plain.casefold().startswith("file:"):
+        return plain
+    plain = unquote(plain[5:].partition("#")[0].partition("?")[0]).replace("\\", "/")
+    return "/" + plain[2:].partition("/")[2] if plain.startswith("//") else plain  # file://host/path
+
+
 def _segments(path: str) -> tuple[str, ...]:
     """Segments in the form that the least careful file system would give them."""
-    plain = path.replace("\\", "/")
-    if plain.casefold().startswith("file:"):
-        plain = unquote(plain[5:])
-        if plain.startswith("//"):
-            plain = "/" + plain[2:].partition("/")[2]  # file://host/path
+    plain = _decoded(path).replace("\\", "/")
     if not plain.isascii():
         plain = "".join(char for char in normalize("NFKC", plain) if category(char) != "Cf")
     parts = posixpath.normpath(plain.casefold()).split("/")

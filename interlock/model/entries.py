@@ -52,6 +52,7 @@ class Admitted:
     content: Digest
     length: int
     voices: tuple[Digest, ...] = ()
+    unheard: bool = False
     kind: Literal["admitted"] = "admitted"
 
 

@@ -31,12 +31,12 @@ SERVER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 class Manifest:
     """All declared tools. Equal manifests have equal digests, whatever the order of their files.
 
-    ``path`` is the file it was read from, if it was: only the operator may change that file.
+    ``paths`` are the files it was read from, if it was: only the operator may change them.
     """
 
     specs: Mapping[ToolId, ToolSpec]
     digest: Digest = NO_DIGEST
-    path: str = ""
+    paths: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         frozen = MappingProxyType(dict(sorted(self.specs.items())))
@@ -90,7 +90,8 @@ class Manifest:
                 )
             merged[spec.id] = spec
         _refuse_lookalikes(where, merged)
-        return type(self)(merged, path=self.path)
+        more = specs.paths if isinstance(specs, Manifest) else ()
+        return type(self)(merged, paths=(*self.paths, *more))
 
     def spec(self, tool: ToolId) -> ToolSpec:
         """The declared spec, or one with every leg."""

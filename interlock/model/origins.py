@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from interlock.errors import SettingsError
-from interlock.model.destinations import Destination, normalised
+from interlock.model.destinations import Destination, normalised, voice_of
 from interlock.model.digests import Digest, digest
 from interlock.model.tools import Kind
 
@@ -62,6 +62,21 @@ def typed_values(text: str) -> tuple[Digest, ...]:
         if len(found) >= MAX_TYPED:
             break  # what is not remembered is `unseen`: the strict side
     return tuple(found)[:MAX_TYPED]
+
+
+def parties(source: str) -> tuple[frozenset[str], bool]:
+    """Who speaks from a source that a host names: the parties of its URLs and addresses, and whether one of them could
+    not be made out."""
+    found: set[str] = set()
+    unheard = False
+    for word in _WORDS.findall(source):
+        bare = _bare(word)
+        if "://" in bare or "@" in bare:
+            kind = Kind.URL if "://" in bare else Kind.EMAIL
+            normal = normalised(kind, bare)
+            unheard = unheard or normal is None
+            found |= set() if normal is None else {voice_of(kind, normal)}
+    return frozenset(found), unheard
 
 
 def _bare(word: str) -> str:

@@ -97,7 +97,7 @@ def apply(state: State, entry: Entry) -> State:
             return replace(state, typed=state.typed | frozenset(entry.values[:room])) if entry.values else state
         case Admitted():
             source = Source(entry.at, 0, entry.source, entry.content)
-            heard = _heard(state, entry.voices, unheard=False) if _untrusted(entry.labels) else state
+            heard = _heard(state, entry.voices, unheard=entry.unheard) if _untrusted(entry.labels) else state
             return replace(heard, version=state.version + 1, taint=_joined(state.taint, entry.labels, source))
         case Decided():
             return _decided(state, entry)

@@ -321,24 +321,24 @@ def unique_ids(wanted: Sequence[Any], taken: Collection[str] = ()) -> list[str]:
     The first call that wants an id gets it; repeated, empty and impossible ids are replaced. The same input always
     gives the same ids, and a replacement never takes an id that another call wants.
     """
-    used = set(taken)
-    reserved = used | {one for one in wanted if isinstance(one, str)}
+    # `taken` grows with the conversation, so it is asked and never copied: reading stays linear.
+    used: set[str] = set()
+    reserved = {one for one in wanted if isinstance(one, str)}
     found: list[str] = []
     for place, one in enumerate(wanted, 1):
-        chosen = one if isinstance(one, str) and one and is_call_id(one) and one not in used else ""
-        if not chosen:
-            chosen = _free(place, reserved)
+        chosen = one if isinstance(one, str) and is_call_id(one) else ""
+        if not chosen or chosen in used or chosen in taken:
+            chosen = _free(place, reserved, taken)
             reserved.add(chosen)
         used.add(chosen)
         found.append(chosen)
     return found
 
 
-def _free(place: int, reserved: Collection[str]) -> str:
-    name, number = f"call_{place}", 1
-    while name in reserved:
+def _free(place: int, reserved: Collection[str], taken: Collection[str]) -> str:
+    number = len(taken) + place
+    while (name := f"call_{number}") in reserved or name in taken:
         number += 1
-        name = f"call_{place}_{number}"
     return name
 
 

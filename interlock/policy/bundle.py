@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,18 +88,27 @@ def _texts(source: Source, module: Module) -> Iterator[tuple[str, ControlText]]:
     found = metadata.get("custom")
     custom: dict[str, Any] = found if isinstance(found, dict) else {}
     if custom.get("code", code) != code:
-        raise PolicyError(f"{source.path}:{module.line}: METADATA says code {custom['code']!r}, the package {code!r}")
-    title = str(metadata.get("title") or code)
+        raise PolicyError(f"{source.path}:{module.line}: METADATA names another code than the package, {code!r}")
+    title = _text(metadata, "title") or code
+    # What a workspace writes may be a stranger's text: the model is not told it in our name.
+    model = "" if source.guest else _text(custom, "model")
     yield (
         code,
         ControlText(
             code=code,
             title=title,
-            description=" ".join(str(metadata.get("description") or title).split()),
-            for_model=" ".join(str(custom.get("model") or f"The operator's control {code} objects.").split()),
+            description=_text(metadata, "description") or title,
+            for_model=model or f"The {'workspace' if source.guest else 'operator'}'s control {code} objects.",
             own=source.own,
         ),
     )
+
+
+def _text(block: Mapping[str, Any], key: str) -> str:
+    """A text of METADATA on one line; empty when it is something else."""
+    value = block.get(key)
+    text = value.isoformat() if isinstance(value, date) else value  # YAML reads 2020-12-24 as a date
+    return " ".join(text.split())[:1000] if isinstance(text, str) else ""
 
 
 _BLOCK: Final = re.compile(r"^# METADATA\n((?:#.*\n)+)", re.MULTILINE)

@@ -44,6 +44,7 @@ class Rule:
         bindings: local variable → reference that it iterates over (``some x in …``, ``every x in …``).
         aliases: local variable → reference that it was assigned.
         negations, comprehensions, withs: lines where they stand.
+        rebound: one of its variables stands for two things in different places.
         node: the rule's own tree.
         data: bytes of the file.
     """
@@ -66,6 +67,12 @@ class Rule:
     comprehensions: list[int] = field(default_factory=list)
     withs: list[int] = field(default_factory=list)
     everies: list[tuple[int, Ref | None]] = field(default_factory=list)
+    rebound: bool = False
+
+    def bind(self, name: str, ref: Ref, table: dict[str, Ref]) -> None:
+        """Note what a variable stands for. One name for two things is noted too: then nobody may rely on the first."""
+        self.rebound = self.rebound or name in self.bindings or name in self.aliases
+        table[name] = ref
 
 
 @dataclass(slots=True)
@@ -236,7 +243,7 @@ def _collect(node: Node, rule: Rule) -> None:
             if kind == "AssignExpr":
                 name, bound = ref_of(inner["lhs"]), ref_of(inner["rhs"])
                 if name is not None and len(name.parts) == 1 and name.parts[0] and bound is not None:
-                    rule.aliases[name.parts[0]] = bound
+                    rule.bind(name.parts[0], bound, rule.aliases)
             if kind == "NotExpr":
                 rule.negations.append(_line(inner))
             elif kind in ("ArrayCompr", "SetCompr", "ObjectCompr"):
@@ -253,7 +260,7 @@ def _iteration(kind: str, inner: Node, rule: Rule) -> None:
         rule.everies.append((_line(inner), over))
         name = _every_name(inner, rule.data)
     if over is not None and name:
-        rule.bindings[name] = over
+        rule.bind(name, over, rule.bindings)
         rule.refs.append(over)
         rule.domains.append(over)
         for index in _indices(collection):
@@ -346,19 +353,26 @@ def constant(node: Node) -> Any:
     raise ValueError(kind)
 
 
-def absolute(module: Module, rule: Rule, ref: Ref, depth: int = 0) -> tuple[str | None, ...] | None:
-    """A reference from its root (``input`` or ``data``), through imports and through variables of ``some`` and
-    ``every``; None when it begins at a local name."""
-    root, rest = ref.parts[0], ref.parts[1:]
-    if root in ("input", "data"):
-        return ref.parts
-    if root in module.imports:
-        return (*module.imports[root], *rest)
-    for bound, item in ((rule.bindings.get(root or ""), (None,)), (rule.aliases.get(root or ""), ())):
-        if bound is not None and depth < 8:
-            base = absolute(module, rule, bound, depth + 1)
-            return None if base is None else (*base, *item, *rest)
-    return None
+MAX_BOUND: Final = 64
+
+
+def absolute(module: Module, rule: Rule, ref: Ref) -> tuple[str | None, ...] | None:
+    """A reference from its root (``input`` or ``data``), through imports and variables of ``some``, ``every`` and
+    assignments; None when it begins at a local name. A chain of variables that is too long is the whole input."""
+    parts = ref.parts
+    for _ in range(MAX_BOUND):
+        root, rest = parts[0], parts[1:]
+        if root in ("input", "data"):
+            return parts
+        if root in module.imports:
+            return (*module.imports[root], *rest)
+        if root in rule.bindings:
+            parts = (*rule.bindings[root].parts, None, *rest)
+        elif root in rule.aliases:
+            parts = (*rule.aliases[root].parts, *rest)
+        else:
+            return None
+    return ("input",)
 
 
 def until_computed(parts: Iterable[str | None]) -> tuple[str, ...]:
@@ -398,7 +412,9 @@ def looks_at(modules: Iterable[Module]) -> tuple[tuple[str | None, ...], ...]:
             for ref in rule.refs:
                 full = absolute(module, rule, ref)
                 if full is not None and full[0] == "input":
-                    only_iterated = any(ref is one for one in rule.domains)
+                    # When a name stands for two things, a reference through it can't be told: then all of what is
+                    # iterated over counts as read.
+                    only_iterated = not rule.rebound and any(ref is one for one in rule.domains)
                     found.add((*full[1:], None, SHAPE) if only_iterated else full[1:])
     covered = {one for one in found if any(one[: len(other)] == other for other in found if other != one)}
     return tuple(sorted(found - covered, key=lambda path: tuple(part or "" for part in path)))

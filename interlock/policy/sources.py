@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from interlock.errors import PolicyError
 
@@ -39,6 +39,7 @@ def shipped_directory() -> Path:
 
 
 SCHEMA: Final = "settings.schema.json"
+_DATA: Final = ("data.json", "data.yaml", "data.yml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def read_folder(place: str | Path, *, own: bool = False) -> Folder:
     for name, data in files:
         shown = name if own else f"{root}/{name}"
         base = name.rpartition("/")[2]
-        if base in ("data.json", "data.yaml", "data.yml"):
+        if base in _DATA:
             raise PolicyError(f"{shown}: data files are not loaded, they could override rules; use settings instead")
         if base != SCHEMA and (not base.endswith(".rego") or base.endswith("_test.rego")):
             continue
@@ -96,14 +97,12 @@ def _directory(root: Path) -> Iterator[tuple[str, bytes]]:
                     )
             for name in sorted(files):
                 path = Path(folder, name)
-                if name.casefold().endswith(".rego") and not name.endswith(".rego"):
-                    raise PolicyError(
-                        f"{path}: a control's file ends in .rego, in lower case; this one would not be loaded"
-                    )
-                if path.suffix in (".rego", ".json", ".yaml", ".yml"):
+                _exact_suffix(str(path))
+                if _is_read(name):
                     if not path.is_file():
                         raise PolicyError(f"{path}: not a file that can be read (a dangling link?)")
-                    yield path.relative_to(root).as_posix(), path.read_bytes()
+                    with path.open("rb") as file:
+                        yield path.relative_to(root).as_posix(), file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise PolicyError(f"{error.filename or root}: can't be read ({error.strerror}); nothing is loaded") from None
 
@@ -114,25 +113,57 @@ def _raised(error: OSError) -> None:
 
 def _archive(root: Path) -> Iterator[tuple[str, bytes]]:
     """Members are read in memory and nothing is unpacked, so that no name in an archive can reach the file system."""
+    import io
     import tarfile  # loaded late: few bundles are archives
 
-    total = 0
+    data = _unpacked(root)
+    if data[-1024:].strip(b"\0"):
+        raise PolicyError(f"{root}: the archive has no end; it was cut, and controls may be missing")
     try:
-        with tarfile.open(root, "r:*") as archive:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             for member in archive:
                 name = member.name.removeprefix("./").lstrip("/")
-                if not member.isfile():
+                if not member.isreg():
+                    if name.casefold().endswith(".rego"):
+                        raise PolicyError(f"{root}: {name} is no ordinary file; pack the file itself, not a link to it")
                     continue
-                total += member.size
-                if total > MAX_ARCHIVE_BYTES:
-                    raise PolicyError(f"{root}: unpacks to more than {MAX_ARCHIVE_BYTES} bytes")
-                handle = archive.extractfile(member)
-                if handle is not None and Path(name).suffix in (".rego", ".json", ".yaml", ".yml"):
+                _exact_suffix(f"{root}/{name}")
+                handle = archive.extractfile(member) if _is_read(name) else None
+                if handle is not None:
                     yield name, handle.read(MAX_FILE_BYTES + 1)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise PolicyError(
-            f"{root}: not a directory, and not an archive that can be read ({type(error).__name__})"
-        ) from None
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        raise PolicyError(f"{root}: not an archive that can be read ({type(error).__name__})") from None
+
+
+def _unpacked(root: Path) -> bytes:
+    """The tar inside a compressed archive, bounded before anything looks into it."""
+    import bz2
+    import gzip
+    import lzma
+
+    openers: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
+    try:
+        with root.open("rb") as file:
+            opener = openers.get(file.read(2), open)
+        with opener(root, "rb") as file:
+            data = file.read(MAX_ARCHIVE_BYTES + 1)
+    except (EOFError, OSError, ValueError, lzma.LZMAError) as error:
+        raise PolicyError(f"{root}: not an archive that can be read ({type(error).__name__})") from None
+    if len(data) > MAX_ARCHIVE_BYTES:
+        raise PolicyError(f"{root}: unpacks to more than {MAX_ARCHIVE_BYTES} bytes")
+    assert isinstance(data, bytes)
+    return data
+
+
+def _is_read(name: str) -> bool:
+    """Controls, settings schemas, and data files, which are then refused."""
+    base = name.rpartition("/")[2]
+    return base.endswith(".rego") or base in (SCHEMA, *_DATA)
+
+
+def _exact_suffix(shown: str) -> None:
+    if shown.casefold().endswith(".rego") and not shown.endswith(".rego"):
+        raise PolicyError(f"{shown}: a control's file ends in .rego, in lower case; this one would not be loaded")
 
 
 def read_sources(directory: str | Path, *, own: bool = False) -> list[Source]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from interlock.errors import NotCanonical, PolicyError, SettingsError
-from interlock.model.canonical import parse
+from interlock.model.canonical import check, parse
 
 
 class Text(Protocol):
@@ -30,29 +30,35 @@ def user_settings(values: Mapping[str, Any], schemas: Iterable[Text]) -> dict[st
     """
     import jsonschema_rs  # loaded late: most bundles have no settings of their own
 
-    properties: dict[str, Any] = {}
+    try:
+        check(dict(values))
+    except NotCanonical as error:
+        raise SettingsError(f"settings.controls: {error}") from None
     owners: dict[str, str] = {}
+    whole: dict[str, Any] = {}
     for one in schemas:
-        for name, schema in _properties(one).items():
-            if name in properties:
+        schema = _schema(one)
+        ours: dict[str, Any] = {}
+        for name, wanted in schema["properties"].items():
+            if name in owners:
                 raise PolicyError(f"{one.path}: setting {name!r} is also declared in {owners[name]}; rename one")
-            properties[name], owners[name] = schema, one.path
-    unknown = sorted(set(values) - set(properties))
+            owners[name] = one.path
+            if name not in values and "default" not in wanted:
+                raise SettingsError(f"settings.controls.{name}: missing, and {one.path} gives no default")
+            ours[name] = values.get(name, wanted.get("default"))
+        try:
+            jsonschema_rs.validator_for(schema, retriever=_no_network).validate(ours)
+        except jsonschema_rs.ValidationError as error:
+            place = ".".join(map(str, error.instance_path))
+            raise SettingsError(f"settings.controls{'.' + place if place else ''}: {error.message}") from None
+        except ValueError as error:
+            raise PolicyError(f"{one.path}: not a schema: {error}") from None
+        whole |= ours
+    unknown = sorted(set(values) - set(owners))
     if unknown:
         raise SettingsError(
             f"settings.controls.{unknown[0]}: unknown setting; declare it in settings.schema.json beside the control"
         )
-    whole = {}
-    for name, schema in properties.items():
-        if name not in values and not (isinstance(schema, dict) and "default" in schema):
-            raise SettingsError(f"settings.controls.{name}: missing, and {owners[name]} gives no default")
-        whole[name] = values.get(name, schema.get("default"))
-        try:
-            jsonschema_rs.validator_for(schema, retriever=_no_network).validate(whole[name])
-        except jsonschema_rs.ValidationError as error:
-            raise SettingsError(f"settings.controls.{name}: {error.message}") from None
-        except ValueError as error:
-            raise PolicyError(f"{owners[name]}: {name}: not a schema: {error}") from None
     return whole
 
 
@@ -61,13 +67,15 @@ def _no_network(address: str) -> Any:
     raise ValueError(f"{address} is not in this file; only local references are followed")
 
 
-def _properties(one: Text) -> dict[str, Any]:
+def _schema(one: Text) -> dict[str, Any]:
     try:
         schema = parse(one.text)
     except NotCanonical as error:
         raise PolicyError(f"{one.path}: not JSON: {error}") from None
-    if not isinstance(schema, dict) or schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(schema, dict) or schema.get("type") != "object" or not isinstance(properties, dict):
         raise PolicyError(f"{one.path}: a settings schema is {json.dumps({'type': 'object', 'properties': {}})}")
-    properties = schema["properties"]
-    assert isinstance(properties, dict)
-    return dict(properties)
+    for name, wanted in properties.items():
+        if not isinstance(wanted, dict):
+            raise PolicyError(f"{one.path}: {name}: the schema of a setting is an object")
+    return schema
