@@ -296,7 +296,7 @@ def bundled(parts: Parts) -> tuple[Settings, Bundle]:
     sources = list(shipped_sources())
     schemas: list[Source] = []
     for place, guest in (*((one, False) for one in parts.policies), *((one, True) for one in parts.guests)):
-        folder = read_folder(place)
+        folder = read_folder(_shown(os.path.abspath(place)))
         sources += [replace(one, guest=guest) for one in folder.sources]
         if guest and folder.schemas:
             raise PolicyError(

@@ -22,7 +22,7 @@ from interlock.gate.effects import (
     Returned,
 )
 from interlock.gate.permits import Permit, executing
-from interlock.model.results import Allowed
+from interlock.model.results import Allowed, ToolResult, finished
 from interlock.model.state import State
 from interlock.ports import Clock, Engine, Files, Journal
 
@@ -225,11 +225,13 @@ def _attempted(run: Run, name: str, arguments: dict[str, Any]) -> Returned | Rai
 
 
 def _whole(value: object) -> None:
-    """A generator has not done its work yet: what it will give would reach the model unobserved."""
-    if inspect.isgenerator(value) or inspect.isasyncgen(value) or inspect.isawaitable(value):
-        if inspect.isgenerator(value):
+    """Refuse a result that has not done its work yet, and close it."""
+    try:
+        finished(value.content if isinstance(value, ToolResult) else value)
+    except Refused:
+        if inspect.isgenerator(value) or inspect.iscoroutine(value):
             value.close()
-        raise Refused("the tool returned a generator or an awaitable; return its whole result")
+        raise
 
 
 def _is_async(run: Any) -> bool:

@@ -55,6 +55,7 @@ from interlock.model.results import (
     ToolResult,
     class_name,
     failure_text,
+    finished,
     refusal,
     text_for_model,
 )
@@ -168,6 +169,11 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
     If the outcome can't be journalled the result is withheld; the labels then stay in flight, so nothing is forgotten.
     """
     outcome = Outcome(str(allowed.call.tool), allowed.call.id, allowed.decision, allowed.number, executed=True)
+    if isinstance(result, ToolResult):
+        try:
+            finished(result.content)
+        except Refused as error:
+            result = error
     try:
         text = failure_text(result) if isinstance(result, BaseException) else text_for_model(result.content)
         now: datetime = yield ReadClock()

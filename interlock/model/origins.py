@@ -37,6 +37,8 @@ MAX_TYPED: Final = 1000
 
 _WORDS: Final = re.compile(r"[^\s<>]+")
 _OPENING: Final = "([{<\"'`«“‘"
+_PAIRS: Final = {")": "(", "]": "[", "}": "{"}
+_LONGEST: Final = 8192  # nothing longer has a normal form
 _CLOSING: Final = ".,;:!?)]}>\"'`»”’"
 _PATHLIKE: Final = re.compile(r"(~|\.{1,2})?/.+|[\w.-]+(/[\w.-]+)+|[\w-][\w.-]*\.[A-Za-z0-9]{1,8}")
 
@@ -54,6 +56,8 @@ def typed_values(text: str) -> tuple[Digest, ...]:
     """
     found: dict[Digest, None] = {}
     for word in _WORDS.findall(text):
+        if len(word) > _LONGEST:
+            continue
         bare = _bare(word)
         for kind in _kinds(bare):
             normal = normalised(kind, bare)
@@ -70,7 +74,7 @@ def parties(source: str) -> tuple[frozenset[str], bool]:
     found: set[str] = set()
     unheard = False
     for word in _WORDS.findall(source):
-        bare = _bare(word)
+        bare = _bare(word) if len(word) <= _LONGEST else word
         if "://" in bare or "@" in bare:
             kind = Kind.URL if "://" in bare else Kind.EMAIL
             normal = normalised(kind, bare)
@@ -82,12 +86,17 @@ def parties(source: str) -> tuple[frozenset[str], bool]:
 def _bare(word: str) -> str:
     """The word without the punctuation around it; a bracket that the word itself opens belongs to it."""
     bare = word.lstrip(_OPENING)
-    while bare and bare[-1] in _CLOSING:
-        opening = {")": "(", "]": "[", "}": "{"}.get(bare[-1])
-        if opening and bare.count(opening) >= bare.count(bare[-1]):
-            break
-        bare = bare[:-1]
-    return bare.removeprefix("mailto:")
+    left = {bracket: bare.count(bracket) for bracket in "()[]{}"}
+    end = len(bare)
+    while end and bare[end - 1] in _CLOSING:
+        closing = bare[end - 1]
+        opening = _PAIRS.get(closing)
+        if opening:
+            if left[opening] >= left[closing]:
+                break
+            left[closing] -= 1
+        end -= 1
+    return bare[:end].removeprefix("mailto:")
 
 
 def _kinds(word: str) -> Iterable[Kind]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
+from interlock.errors import Refused
 from interlock.model.calls import FrozenCall
+from interlock.model.canonical import MAX_DEPTH
 from interlock.model.decisions import Decision, Verdict
 from interlock.model.tools import ToolSpec
 
@@ -98,6 +100,21 @@ def class_name(error: BaseException) -> str:
     """The name of an exception's class, unless it was made up: then it could be text that someone else wrote."""
     name = type(error).__name__
     return name if name.isascii() and name.isidentifier() and len(name) <= 64 else "an exception"
+
+
+def finished(content: Any, depth: int = 0) -> None:
+    """Refuse what has not given its content yet: it would reach the model after we have looked, unobserved.
+
+    Raises:
+        Refused: an iterator, a file, a generator or an awaitable, also inside lists and objects.
+    """
+    if isinstance(content, str | bytes | int | float | None):
+        return
+    if isinstance(content, Iterator | AsyncIterator | Awaitable):
+        raise Refused("the tool returned something that is still to be read; return its whole result")
+    if depth < MAX_DEPTH and isinstance(content, list | tuple | dict):
+        for item in content.values() if isinstance(content, dict) else content:
+            finished(item, depth + 1)
 
 
 def printable(text: str) -> str:

@@ -131,6 +131,9 @@ def _archive(root: Path) -> Iterator[tuple[str, bytes]]:
                 handle = archive.extractfile(member) if _is_read(name) else None
                 if handle is not None:
                     yield name, handle.read(MAX_FILE_BYTES + 1)
+            if data[archive.offset :].strip(b"\0"):
+                # The reader takes a damaged header, or an empty one, for the end.
+                raise PolicyError(f"{root}: the archive is damaged; something follows its end")
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         raise PolicyError(f"{root}: not an archive that can be read ({type(error).__name__})") from None
 
