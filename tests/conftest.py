@@ -1,18 +1,22 @@
 """Settings of all tests: how many examples Hypothesis draws. Proves nothing by itself.
 
-``INTERLOCK_PROFILE`` is ``dev`` (50 examples), ``ci`` (300, the same ones each time) or ``deep`` (20,000). Without it
-the profile is ``ci`` under ``INTERLOCK_CI`` and ``dev`` elsewhere.
+``INTERLOCK_PROFILE`` is ``dev`` (50 examples), ``ci`` (300, the same ones each time), ``deep`` (20,000) or ``mutants``
+(``ci`` without shrinking, for scripts/mutate.py, which only wants to know whether anything fails). Without it the
+profile is ``ci`` under ``INTERLOCK_CI`` and ``dev`` elsewhere.
 """
 
 from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Machines are shared and slow at times: a slow example is no failure, and a slow strategy shows in the total.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.differing_executors]}
 settings.register_profile("dev", max_examples=50, **_COMMON)
 settings.register_profile("ci", max_examples=300, derandomize=True, print_blob=True, **_COMMON)
+settings.register_profile(
+    "mutants", max_examples=300, derandomize=True, phases=[Phase.explicit, Phase.generate], **_COMMON
+)
 settings.register_profile("deep", max_examples=20_000, **_COMMON)
 settings.load_profile(os.environ.get("INTERLOCK_PROFILE") or ("ci" if os.environ.get("INTERLOCK_CI") else "dev"))

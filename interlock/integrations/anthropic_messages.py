@@ -244,18 +244,31 @@ def user(text: str) -> dict[str, Any]:
 
 
 def recorded(messages: Iterable[Any]) -> Iterator[Event]:
-    """What happened in a recorded conversation, in order. Nothing about it is repaired but ids that repeat."""
+    """What happened in a recorded conversation, in order. Nothing about it is repaired but ids that repeat.
+
+    Assistant messages that follow each other are one turn, as they are to the API.
+    """
     taken: set[str] = set()
+    waiting: list[Any] = []
     for message in map(mapping, messages):
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
-            turn = _turn(content, text_of(message.get("stop_reason")), taken, recorded=True)
-            taken.update(call.id for call in turn.calls)
-            yield turn
-        elif role == "user":
+            waiting += [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+            continue
+        yield from _flushed(waiting, taken)
+        if role == "user":
             yield from _from_user(content)
         elif role not in ("system", "developer"):
             yield Attached(UNKNOWN, "a message in an unknown role", written(content))
+    yield from _flushed(waiting, taken)
+
+
+def _flushed(waiting: list[Any], taken: set[str]) -> Iterator[Turn]:
+    if waiting:
+        turn = _turn(waiting, "", taken, recorded=True)
+        taken.update(call.id for call in turn.calls)
+        waiting.clear()
+        yield turn
 
 
 def _from_user(content: Any) -> Iterator[Event]:

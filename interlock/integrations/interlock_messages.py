@@ -88,7 +88,7 @@ def lines(messages: Iterable[Message]) -> Iterator[str]:
     adds that to the line.
     """
     for message in messages:
-        yield json.dumps(_as_json(message), ensure_ascii=False)
+        yield json.dumps(_as_json(message))
 
 
 def _as_json(message: Message) -> dict[str, Any]:

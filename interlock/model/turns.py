@@ -178,17 +178,26 @@ def admissions(hosted: Iterable[Hosted], manifest: Manifest | None = None) -> It
     """What has to be admitted for content that the provider brought.
 
     A tool that the manifest declares under its server has the labels that stand there, channels that it ``opens``
-    included. Where the content says which pages it came from, each page is one admission, so that its host is known as
-    a party that spoke.
+    included. The pages that content says it came from stand in its source, so that they are known as having spoken.
     """
-    seen: set[tuple[Labels, str, str]] = set()
+    seen: set[Admission] = set()
     for one in hosted:
         labels = _labels(one, manifest)
         whence = f"{one.server} {one.name}".strip() or "the provider"
-        for source in one.urls or (whence,):
-            if labels and (labels, source, one.text) not in seen:
-                seen.add((labels, source, one.text))
-                yield Admission(one.text, labels, source)
+        # In parts, since an entry of the journal has a size; past some thousand parties everybody counts as speaking.
+        for start in range(0, max(len(one.urls), 1), _PARTIES):
+            found = Admission(one.text, labels, " ".join((whence, *map(_party, one.urls[start : start + _PARTIES]))))
+            if labels and found not in seen:
+                seen.add(found)
+                yield found
+
+
+_PARTIES: Final = 512
+
+
+def _party(url: str) -> str:
+    """A URL as a word of a source. One without a scheme can't be read, and so speaks for everybody."""
+    return url if "://" in url else f"://{url}"
 
 
 def held(server: str, request: Mapping[str, Any], *names: str) -> list[Hosted]:
@@ -260,21 +269,21 @@ def written(value: Any) -> str:
         return "(nested too deeply)"
 
 
-def urls_in(value: Any, limit: int = 4096) -> tuple[str, ...]:
-    """Every text under a key ``url`` or ``uri``, in order, each once. Bounded: a conversation remembers no more."""
+def urls_in(value: Any) -> tuple[str, ...]:
+    """Every text under a key ``url`` or ``uri``, in order, each once, but for those that are content themselves."""
     found: dict[str, None] = {}
     waiting: list[Any] = [value]
-    while waiting and len(found) < limit:
+    while waiting:
         one = waiting.pop()
         if isinstance(one, list | tuple):
             waiting.extend(reversed(one))
             continue
         fields = mapping(one) if not isinstance(one, str | int | float | bool | None) else {}
         for name, item in reversed(fields.items()):
-            if name in ("url", "uri") and isinstance(item, str):
-                found[item] = None
-            elif not isinstance(item, str):
+            if not isinstance(item, str):
                 waiting.append(item)
+            elif name in ("url", "uri") and item and not item.startswith("data:"):
+                found[item] = None
     return tuple(found)
 
 

@@ -75,7 +75,7 @@ def test_t13_hostile_documents_under_every_combination(index: int, document: Any
     assert_alike(document, index)
 
 
-@enumerating(10)
+@enumerating(20)
 @given(document=documents(), index=EVERY_COMBINATION)
 def test_t13_documents_with_one_hole(document: dict[str, Any], index: int) -> None:
     for _, holed in holes(document):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from interlock import Call, Conversation, MemoryJournal, Verdict
 from interlock.errors import NotCanonical
-from interlock.model.canonical import MAX_BYTES, MAX_DEPTH, canonical, check, pack, parse, unpack
+from interlock.model.canonical import MAX_BYTES, MAX_DEPTH, MAX_INTEGER, canonical, check, pack, parse, unpack
 from tests.strategies import NOT_CANONICAL, json_values, nested, texts
 from tests.worlds import StepsWorld, Tools, entries, guard_in
 
@@ -264,6 +264,7 @@ def test_a_refusal_names_the_place(value: Any, path: str) -> None:
 
 
 def test_the_borders_are_inside() -> None:
+    assert (MAX_DEPTH, MAX_BYTES, MAX_INTEGER) == (64, 1 << 20, 2**53)
     for value in (
         2**53,
         -(2**53),

@@ -10,6 +10,7 @@ key that looks like null; a failure that is remembered.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -63,6 +64,8 @@ REACHES = {
     "a set comprehension": '{one.kind | some one in input.call.destinations} == {"email"}',
     "a comprehension of scalars": '{one | some one in input.tool.returns} == {"private:mail"}',
     "nothing but shape": "some _ in input.call.destinations",
+    "null": "input.call.grounded == null",
+    "null in a list": "input.call.destinations[_].origin == null",
     "a negation": "not input.call.grounded",
     "a type": "is_boolean(input.call.grounded)",
     "a helper rule": "quiet",
@@ -104,47 +107,41 @@ def answer(engine: Any, document: Any) -> Any:
         return "error"
 
 
-def assert_look_alikes_are_answered_alike(engine: EmbeddedEngine, one: Any, other: Any) -> bool:
+def assert_look_alikes_are_answered_alike(engine: EmbeddedEngine, found: Iterable[Any]) -> int:
+    """Returns how many looks there were."""
     assert engine.looks_at is not None
-    if look(one, engine.looks_at) != look(other, engine.looks_at):
-        return False
-    assert answer(engine, one) == answer(engine, other)
-    return True
+    known: dict[bytes, Any] = {}
+    for document in found:
+        said = answer(engine, document)
+        assert known.setdefault(look(document, engine.looks_at), said) == said
+    return len(known)
 
 
 @pytest.mark.parametrize("name", REACHES)
 @enumerating(25)
 @given(document=documents())
 def test_t13_for_every_way_to_reach_into_a_document(name: str, document: dict[str, Any]) -> None:
-    engine = reaching(name)
-    for _, worse in tightenings(document):
-        assert_look_alikes_are_answered_alike(engine, document, worse)
+    every = [document, *(worse for _, worse in tightenings(document))]
+    assert_look_alikes_are_answered_alike(reaching(name), every)
 
 
 @pytest.mark.parametrize("name", REACHES)
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_t13_for_every_way_and_every_hole_of_a_sample(name: str, sample: str) -> None:
-    engine = reaching(name)
-    alike = [
-        assert_look_alikes_are_answered_alike(engine, SAMPLES[sample], holed) for _, holed in holes(SAMPLES[sample])
-    ]
-    assert True in alike or name in ("a local of a local", "a function of everything", "object.get of everything")
+def test_t13_for_every_way_and_every_hole_of_a_sample(name: str) -> None:
+    sample = SAMPLES["clean send"]
+    looks = assert_look_alikes_are_answered_alike(reaching(name), (holed for _, holed in holes(sample)))
+    all_of_it = name in ("a local of a local", "a function of everything", "object.get of everything")
+    assert looks == sum(1 for _ in holes(sample)) if all_of_it else 1 < looks < 400
 
 
-@enumerating(15)
+@enumerating(30)
 @given(document=documents())
 def test_t13_for_the_shipped_controls_and_every_hole(document: dict[str, Any]) -> None:
-    engine = embedded()
-    kept = look(document, engine.looks_at or ())
-    expected = answer(engine, document)
-    for name, holed in holes(document):
-        if look(holed, engine.looks_at or ()) == kept:
-            assert answer(engine, holed) == expected, name
+    assert_look_alikes_are_answered_alike(embedded(), (holed for _, holed in holes(document)))
 
 
 @given(one=hostile_documents(), other=hostile_documents())
 def test_t13_for_the_shipped_controls_and_anything(one: Any, other: Any) -> None:
-    assert_look_alikes_are_answered_alike(embedded(), one, other)
+    assert_look_alikes_are_answered_alike(embedded(), [one, other])
 
 
 @fewer(2)
@@ -156,7 +153,7 @@ def test_the_shipped_controls_see_no_argument_and_no_name(document: dict[str, An
     other["call"]["digest"] = other["tool"]["name"] = other["conversation"]["id"] = other["now"] = "x"
     for part in other["call"]["destinations"]:
         part["value"] = part["argument"] = "x"
-    assert assert_look_alikes_are_answered_alike(embedded(), document, other)
+    assert assert_look_alikes_are_answered_alike(embedded(), [document, other]) == 1
 
 
 # --- remembering ------------------------------------------------------------------------------------------------------

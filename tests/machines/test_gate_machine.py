@@ -24,7 +24,7 @@ from interlock.model.digests import digest
 from interlock.model.entries import Admitted, Decided, decode
 from interlock.model.labels import Label
 from interlock.model.state import State, apply
-from tests.strategies import label_tuples, labels, reference
+from tests.strategies import reference
 from tests.worlds import FixedClock, NoFiles, SaysEngine, Tape, guard_in
 
 KEY = b"key"
@@ -45,7 +45,14 @@ VALUES: dict[str, dict[str, list[str]]] = {
     "share": {"path": ["notes/todo.txt"]},
 }
 RECEIVER = {"send": "to", "fetch": "url"}
+# Labels that no tool brings, so that content of other origin does not hide what a tool forgot to bring.
+OTHERS = [Label(one) for one in ("private:memory", "untrusted:memory", "egress:memory", "private:credentials")]
 PEOPLE = ["bob@corp.example", "http://corp.example/", "eve@evil.example"]
+
+
+def others(min_size: int = 1) -> st.SearchStrategy[tuple[Label, ...]]:
+    some = [(), *((one,) for one in OTHERS), tuple(sorted(OTHERS[:2]))]
+    return st.sampled_from(some[1:] if min_size else some)
 
 
 @st.composite
@@ -69,7 +76,7 @@ class GateMachine(RuleBasedStateMachine):
         self.rivals: list[tuple[str, ...]] = []
         self.written = 0
 
-    @initialize(brought=label_tuples())
+    @initialize(brought=others(0))
     def begin(self, brought: tuple[Label, ...]) -> None:
         self.conversation = Conversation(labels=brought, clock=FixedClock())
         self.taint |= set(brought)
@@ -111,10 +118,15 @@ class GateMachine(RuleBasedStateMachine):
 
     # --- rules ----------------------------------------------------------------------------------------------------
 
-    @rule(target=pending, calls=st.lists(a_call(), min_size=1, max_size=3), who=st.integers(0, 1), rival=st.booleans())
+    @rule(
+        target=pending,
+        calls=st.lists(a_call(), min_size=1, max_size=3),
+        who=st.integers(0, 1),
+        rival=st.sampled_from([False, False, True]),
+    )
     def propose(self, calls: list[Call], who: int, rival: bool) -> Any:
         if rival:
-            self.rivals = [("untrusted:rival", "private:rival")]
+            self.rivals = [("private:rival", "untrusted:rival")]
         before = len(self.memory.entries(self.conversation.id))
         exposed, written = self.exposed, self.written
         ticket = self.guards[who].propose(*calls)
@@ -156,7 +168,7 @@ class GateMachine(RuleBasedStateMachine):
     @rule(
         one=consumes(pending),
         external=st.booleans(),
-        extra=st.just(()) | label_tuples(max_size=1),
+        extra=others(0),
         who=st.integers(0, 1),
         error=st.booleans(),
     )
@@ -189,7 +201,7 @@ class GateMachine(RuleBasedStateMachine):
         assert "second" not in second.for_model
         self.taint |= untrusted if external else set()
 
-    @rule(found=label_tuples(max_size=2).filter(bool), who=st.integers(0, 1))
+    @rule(found=others(), who=st.integers(0, 1))
     def admit(self, found: tuple[Label, ...], who: int) -> None:
         assert self.guards[who].admit("text", labels=found, source="notes/7") == "text"
         self.taint |= set(found)
@@ -204,7 +216,7 @@ class GateMachine(RuleBasedStateMachine):
         self.conversation.say(f"look: {value}", pasted=True)
         self.taint.add("untrusted:paste")
 
-    @rule(found=st.lists(labels(), min_size=1, max_size=2).map(tuple))
+    @rule(found=others())
     def a_rival_writes(self, found: tuple[str, ...]) -> None:
         self._rival_writes(found)
 
@@ -264,4 +276,4 @@ class _Quiet:
 
 
 TestGate = GateMachine.TestCase
-TestGate.settings = settings(stateful_step_count=25, max_examples=max(30, settings().max_examples // 2))
+TestGate.settings = settings(stateful_step_count=20)

@@ -184,15 +184,26 @@ def test_an_exception_of_a_tool_was_external() -> None:
     assert isinstance(outcome.error, TimeoutError)
     assert "secret-value" not in outcome.for_model
     assert outside.state.taint.labels == {"private:mail", "untrusted:mail"}
+    landed = [entry for one in outside.seen if isinstance(one, Append) for entry in one.entries][-1]
+    assert isinstance(landed, Failed)
+    assert landed.external
+    assert not landed.doubt
+
+
+def interrupted(outside: Outside, error: BaseException, then: Exception | None = None) -> None:
+    """The tool is interrupted; then everything goes well, or the next effect fails too."""
+    outside.fail(error)
+    if then is not None:
+        outside.fail(then)
+    outside.honestly()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, Bug])
 def test_a_call_that_was_interrupted_is_in_doubt(error: type[BaseException]) -> None:
     outside = Outside(steps.carry_out("c-1", [READ], RULES))
     outside.honestly(Execute)
-    outside.fail(error("x"))
     with pytest.raises(error):
-        outside.honestly()
+        interrupted(outside, error("x"))
     landed = [entry for one in [*outside.seen, outside.effect] if isinstance(one, Append) for entry in one.entries][-1]
     assert isinstance(landed, Failed)
     assert landed.doubt
@@ -203,9 +214,8 @@ def test_the_interruption_comes_out_though_the_journal_is_gone() -> None:
     for error in (JournalUnavailable("x"), ValueError("x")):
         outside = Outside(steps.carry_out("c-1", [READ], RULES))
         outside.honestly(Execute)
-        outside.fail(KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
-            outside.fail(error)
+            interrupted(outside, KeyboardInterrupt(), error)
 
 
 @pytest.mark.parametrize("labels", [["no label"], ["private:x"] * 65, ["private:Mail"], "private:mail", [7]])

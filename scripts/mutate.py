@@ -1,0 +1,747 @@
+"""Break the core on purpose, one line at a time, and see which test notices.
+
+    python scripts/mutate.py                 every mutation, as a table in Markdown
+    python scripts/mutate.py forecast T8     those whose name or file holds one of these words
+
+Each mutation is made in a temporary copy, never here. A mutation that no test notices is a hole in the tests; one that
+no longer applies is out of date: correct it here. Exit code 1 in both cases.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.pyc", "docs", "benchmarks", "dist", "build")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """Replace ``old``, which must stand there once, by ``new``, and run some of the tests."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+M, G, C = "interlock/model", "interlock/gate", "policies/interlock/controls"
+DOCUMENT = "tests/unit/model/test_document.py tests/laws/test_batches.py"
+STATE = "tests/laws/test_state.py tests/machines"
+ANSWERS = "tests/laws/test_answers.py"
+ARGUMENTS = "tests/faults/test_arguments.py"
+CHAIN = "tests/laws/test_chain.py"
+STEPS = "tests/faults/test_nth_effect.py tests/unit/gate/test_steps.py"
+FACE = "tests/faults/test_face.py"
+PERMITS = "tests/unit/gate/test_permits.py"
+HOLES = "tests/laws/test_holes.py"
+ENGINES = "tests/agreement"
+
+MUTATIONS = [
+    # --- what a document says
+    Mutation(
+        "own private labels left out of the forecast",
+        f"{M}/document.py",
+        "*setting.exposure, *one.labels, *sorted(coming)",
+        "*setting.exposure, *sorted(coming)",
+        DOCUMENT,
+    ),
+    Mutation(
+        "sibling labels left out of the forecast",
+        f"{M}/document.py",
+        "*setting.exposure, *one.labels, *sorted(coming)",
+        "*setting.exposure, *one.labels",
+        "tests/laws/test_batches.py",
+    ),
+    Mutation(
+        "only siblings that come before count",
+        f"{G}/steps.py",
+        "siblings = valid[:place] + valid[place + 1 :]",
+        "siblings = valid[:place]",
+        "tests/laws/test_batches.py",
+    ),
+    Mutation(
+        "an empty list of destinations is grounded",
+        f"{M}/document.py",
+        "grounded = bool(one.destinations) and not one.unclassified",
+        "grounded = not one.unclassified",
+        DOCUMENT,
+    ),
+    Mutation(
+        "unclassified arguments do not unground",
+        f"{M}/document.py",
+        "grounded = bool(one.destinations) and not one.unclassified",
+        "grounded = bool(one.destinations)",
+        DOCUMENT,
+    ),
+    Mutation(
+        "a sending call that names nobody goes nowhere",
+        f"{M}/destinations.py",
+        "if not found and spec.egress is not Egress.NONE:",
+        "if not found and spec.egress is Egress.BLIND:",
+        "tests/unit/model/test_destinations.py",
+    ),
+    Mutation(
+        "one grounded destination is enough",
+        f"{M}/document.py",
+        "grounded = grounded and origin in GROUNDING",
+        "grounded = origin in GROUNDING",
+        DOCUMENT,
+    ),
+    Mutation(
+        "unknown private data are no credentials",
+        f"{M}/document.py",
+        'not {"credentials", "unknown"}.isdisjoint',
+        'not {"credentials"}.isdisjoint',
+        DOCUMENT,
+    ),
+    Mutation(
+        "an unknown destination does not talk back",
+        f"{M}/document.py",
+        "or (destination.kind is Kind.UNKNOWN and bool(setting.voices))",
+        "or False",
+        DOCUMENT,
+    ),
+    Mutation(
+        "a pasted text counts as typed",
+        f"{G}/conversation.py",
+        "self._pasted(text) if pasted else self._typed(text)",
+        "self._typed(text)",
+        "tests/unit/model/test_origins.py tests/laws/test_taint.py tests/machines",
+    ),
+    Mutation(
+        "an unknown destination can be vouched for",
+        f"{M}/origins.py",
+        "if destination.kind is Kind.UNKNOWN:",
+        "if False:",
+        "tests/unit/model/test_origins.py",
+    ),
+    Mutation(
+        "a link hides the file that it leads to",
+        f"{G}/steps.py",
+        "paths=tuple(sorted({*one.paths, *resolved}))",
+        "paths=one.paths",
+        "tests/unit/model/test_control_plane.py",
+    ),
+    # --- what a conversation has seen
+    Mutation(
+        "in-flight labels left out of the exposure",
+        f"{M}/state.py",
+        "            if flight.labels:\n",
+        "            if False:\n",
+        STATE,
+    ),
+    Mutation(
+        "results are never external",
+        f"{M}/state.py",
+        "*(flight.untrusted if external else ()), *labels",
+        "*labels",
+        "tests/laws/test_state.py",
+    ),
+    Mutation(
+        "external=False ignored",
+        f"{G}/steps.py",
+        "external = result.external is not False",
+        "external = True",
+        "tests/unit/gate/test_steps.py tests/machines",
+    ),
+    Mutation(
+        "a cancelled call was not external",
+        f"{M}/state.py",
+        "entry.external or entry.doubt",
+        "entry.external",
+        "tests/laws/test_state.py",
+    ),
+    Mutation(
+        "more calls in flight than are remembered are forgotten",
+        f"{M}/state.py",
+        "changed = replace(_loud(state, lost), taint=_joined(state.taint, lost.labels, source))",
+        "changed = state",
+        "tests/laws/test_state.py",
+    ),
+    Mutation(
+        "a second decision under one number replaces the first",
+        f"{M}/state.py",
+        "if entry.number in in_flight or len(in_flight) >= MAX_IN_FLIGHT:",
+        "if len(in_flight) >= MAX_IN_FLIGHT:",
+        "tests/laws/test_state.py tests/regressions/test_repeated_decision.py",
+    ),
+    Mutation(
+        "a late result joins nothing",
+        f"{M}/state.py",
+        "taint = _joined(state.taint, labels, source)\n        deafening",
+        "taint = state.taint\n        deafening",
+        "tests/laws/test_state.py",
+    ),
+    Mutation(
+        "admitted content does not bump the version",
+        f"{M}/state.py",
+        "replace(heard, version=state.version + 1, taint",
+        "replace(heard, version=state.version, taint",
+        "tests/laws/test_state.py",
+    ),
+    Mutation(
+        "calls that were only asked add their labels",
+        f"{M}/state.py",
+        'if entry.verdict != "allow":',
+        'if entry.verdict == "deny":',
+        "tests/laws/test_state.py",
+    ),
+    Mutation(
+        "too many voices are forgotten",
+        f"{M}/state.py",
+        "replace(state, deafening=True) if len(together) > MAX_VOICES",
+        "state if len(together) > MAX_VOICES",
+        "tests/laws/test_state.py",
+    ),
+    Mutation(
+        "join keeps its right side",
+        f"{M}/labels.py",
+        "return Taint(self.items + other.items)",
+        "return other",
+        "tests/laws/test_taint.py",
+    ),
+    Mutation(
+        "a later source replaces the first",
+        f"{M}/labels.py",
+        "source < known",
+        "source > known",
+        "tests/laws/test_taint.py",
+    ),
+    Mutation(
+        "the unknown of a leg answers for itself only",
+        f"{M}/labels.py",
+        "known in (wanted, top)",
+        "known == wanted",
+        "tests/laws/test_taint.py",
+    ),
+    Mutation(
+        "a second journal is accepted",
+        f"{G}/conversation.py",
+        "elif self._journal is not journal:",
+        "elif False:",
+        "tests/unit/gate/test_conversation.py",
+    ),
+    # --- answers and decisions
+    Mutation(
+        "default allow in combined()",
+        f"{M}/decisions.py",
+        "return Verdict.DENY, (nobody, *objections)",
+        "return Verdict.ALLOW, objections",
+        ANSWERS,
+    ),
+    Mutation(
+        "the mildest answer wins",
+        f"{M}/decisions.py",
+        "(-reason.verdict.strictness, reason.code)",
+        "(reason.verdict.strictness, reason.code)",
+        ANSWERS,
+    ),
+    Mutation("a silent control is passed over", f"{M}/answers.py", "    if silent:\n", "    if False:\n", ANSWERS),
+    Mutation(
+        "an unknown key in an answer is accepted",
+        f"{M}/answers.py",
+        'if not value.keys() <= {"verdict", "remedies"}:',
+        "if False:",
+        ANSWERS,
+    ),
+    Mutation(
+        "a repeated key in an answer is accepted",
+        f"{M}/canonical.py",
+        "        if key in found:\n",
+        "        if False:\n",
+        f"{ANSWERS} {ARGUMENTS}",
+    ),
+    Mutation(
+        "ALLOW on error",
+        f"{G}/steps.py",
+        "verdict, reasons = Verdict.DENY, (failure(ENGINE_ERROR, problem),)",
+        "verdict, reasons = Verdict.ALLOW, ()",
+        STEPS,
+    ),
+    Mutation(
+        "schema check dropped",
+        f"{G}/steps.py",
+        "        check_document(document)  # before any engine sees it (T6)\n",
+        "",
+        HOLES,
+    ),
+    # --- calls
+    Mutation(
+        "lookalike check dropped",
+        f"{M}/calls.py",
+        "    if double is not None:\n",
+        "    if False:\n",
+        "tests/laws/test_undeclared.py",
+    ),
+    Mutation(
+        "digest without domain",
+        f"{M}/digests.py",
+        'hashlib.sha256(f"interlock/{kind}/v1\\0".encode())',
+        "hashlib.sha256()",
+        CHAIN,
+    ),
+    Mutation(
+        "the digest of a call leaves out its server",
+        f"{M}/calls.py",
+        'f"{tool.server}\\0{tool.name}\\0"',
+        'f"{tool.name}\\0"',
+        "tests/unit/model/test_calls.py",
+    ),
+    Mutation("NUL in text", f"{M}/canonical.py", 'if "\\0" in text:', "if False:", ARGUMENTS),
+    Mutation("NaN and infinities", f"{M}/canonical.py", "if value != value or value in", "if value in", ARGUMENTS),
+    Mutation(
+        "integers beyond 2**53",
+        f"{M}/canonical.py",
+        "if not -MAX_INTEGER <= value <= MAX_INTEGER:",
+        "if not -(10**18) <= value <= 10**18:",
+        ARGUMENTS,
+    ),
+    Mutation("65 levels", f"{M}/canonical.py", "if depth >= MAX_DEPTH:", "if depth > MAX_DEPTH:", ARGUMENTS),
+    Mutation(
+        "keys that are no text",
+        f"{M}/canonical.py",
+        "                if type(key) is not str:\n",
+        "                if False:\n",
+        ARGUMENTS,
+    ),
+    Mutation(
+        "one byte more than 1 MiB",
+        f"{M}/canonical.py",
+        "MAX_BYTES: Final = 1 << 20",
+        "MAX_BYTES: Final = (1 << 20) + 1",
+        ARGUMENTS,
+    ),
+    Mutation(
+        "tools may keep silent about what they return",
+        f"{M}/manifest_file.py",
+        "    returns: list[str]\n",
+        "    returns: list[str] = []\n",
+        "tests/laws/test_undeclared.py",
+    ),
+    Mutation(
+        "an undeclared tool is known",
+        f"{M}/tools.py",
+        "known=False,",
+        "known=True,",
+        "tests/laws/test_undeclared.py",
+    ),
+    Mutation(
+        "blind for everybody",
+        f"{M}/manifest.py",
+        'if egress is Egress.BLIND and (destinations or entry.audience != "closed"):',
+        "if egress is Egress.BLIND and destinations:",
+        "tests/unit/model/test_manifest.py",
+    ),
+    Mutation(
+        "protected files are compared with regard to case",
+        f"{M}/control_plane.py",
+        "posixpath.normpath(plain.casefold())",
+        "posixpath.normpath(plain)",
+        "tests/unit/model/test_control_plane.py",
+    ),
+    # --- the path of a call
+    Mutation(
+        "compare-and-set dropped in the journal",
+        "interlock/stores/memory.py",
+        "if expected is not None and record.state.version != expected:",
+        "if False:",
+        f"{STATE} {FACE}",
+    ),
+    Mutation(
+        "compare-and-set not asked for",
+        f"{G}/steps.py",
+        "yield Append(conversation, entries, state.version)",
+        "yield Append(conversation, entries, None)",
+        "tests/machines",
+    ),
+    Mutation(
+        "a lost race is not decided anew",
+        f"{G}/steps.py",
+        "            continue  # the labels changed",
+        "            pass  # the labels changed",
+        STEPS,
+    ),
+    Mutation(
+        "executing before recording",
+        f"{G}/steps.py",
+        "            yield Append(conversation, entries, state.version)\n",
+        "            pass\n",
+        STEPS,
+    ),
+    Mutation("a preview records", f"{G}/steps.py", "        if not record:\n", "        if False:\n", STEPS),
+    Mutation(
+        "Bug swallowed while deciding",
+        f"{G}/steps.py",
+        "    except Bug:\n        raise\n    except Exception as error:  # an engine's silence",
+        "    except Exception as error:  # an engine's silence",
+        STEPS,
+    ),
+    Mutation(
+        "a second result is shown",
+        f"{G}/steps.py",
+        "if flight is None or flight.call != allowed.call.digest:",
+        "if False:",
+        "tests/machines",
+    ),
+    Mutation(
+        "a result that is not on record is shown",
+        f"{G}/steps.py",
+        "    except Exception as error:  # not on record: the content must not reach the model\n"
+        "        return _withheld(outcome, result, error)\n",
+        "    except Exception:\n        flight = allowed\n        object.__setattr__(allowed, 'call', allowed.call)\n"
+        "        return replace(outcome, result=result.content, for_model=text)\n",
+        STEPS,
+    ),
+    Mutation(
+        "a call that was interrupted leaves no entry",
+        f"{G}/steps.py",
+        "        yield from _in_doubt(conversation, allowed, error)\n",
+        "",
+        f"{STEPS} {FACE}",
+    ),
+    Mutation(
+        "voices of calls in flight are not heard",
+        f"{G}/steps.py",
+        "voices = state.voices.union(*(flight.voices for flight in asked_now)) if asked_now else state.voices",
+        "voices = state.voices",
+        "tests/regressions/test_voices_in_flight.py",
+    ),
+    Mutation(
+        "permit reusable",
+        f"{G}/permits.py",
+        "(PermitState.ENTERED, PermitInput.FINISH): PermitState.SPENT",
+        "(PermitState.ENTERED, PermitInput.FINISH): PermitState.ISSUED",
+        PERMITS,
+    ),
+    Mutation(
+        "a permit opens twice",
+        f"{G}/permits.py",
+        "(PermitState.RUNNING, PermitInput.ENTER): PermitState.ENTERED",
+        "(PermitState.RUNNING, PermitInput.ENTER): PermitState.RUNNING",
+        f"{PERMITS} {FACE}",
+    ),
+    Mutation(
+        "the digest is not checked at execution",
+        f"{G}/permits.py",
+        "    if not same(permit.allowed.call):\n",
+        "    if False:\n",
+        PERMITS,
+    ),
+    Mutation(
+        "the door asks for the name only",
+        f"{M}/calls.py",
+        "return frozen.digest == call_digest(tool, canonical(dict(arguments)))",
+        "return frozen.tool == tool",
+        PERMITS,
+    ),
+    Mutation(
+        "a port may answer anything",
+        f"{G}/drivers.py",
+        "    raise _translated(effect, TypeError())\n",
+        "    return reply\n",
+        "tests/laws/test_answers.py tests/regressions/test_coroutine_ports.py",
+    ),
+    Mutation(
+        "the async driver does not throw back what a port raised",
+        f"{G}/drivers.py",
+        "                    reply = _checked(effect, reply)\n            except BaseException as error:\n"
+        "                effect = steps.throw(error)\n",
+        "                    reply = _checked(effect, reply)\n            except BaseException:\n"
+        "                raise\n",
+        "tests/laws/test_drivers.py",
+    ),
+    # --- engines and remembered answers
+    Mutation(
+        "the engine object is kept after an error",
+        "interlock/policy/embedded.py",
+        "engine = engines.pop(self.revision, None)",
+        "engine = engines.get(self.revision)",
+        FACE,
+    ),
+    Mutation(
+        "engines are shared between threads",
+        "interlock/policy/embedded.py",
+        "_LOCAL = threading.local()",
+        "from types import SimpleNamespace\n_LOCAL = SimpleNamespace()",
+        FACE,
+    ),
+    Mutation(
+        "a missing key looks like null",
+        f"{M}/look.py",
+        'return ["\\x00missing", ',
+        "return None and [",
+        "tests/laws/test_look.py",
+    ),
+    Mutation(
+        "brackets in Rego are not looked at",
+        "interlock/policy/rego_ast.py",
+        'if kind in ("Var", "RefDot", "RefBrack"):',
+        'if kind in ("Var", "RefDot"):',
+        "tests/laws/test_look.py",
+    ),
+    Mutation(
+        "the last remembered answer answers everything",
+        f"{G}/drivers.py",
+        "known = self.remembered.get(look)",
+        "known = next(iter(self.remembered.values()), None)",
+        "tests/laws/test_look.py",
+    ),
+    # --- the chain
+    Mutation(
+        "a link leaves out the one before it",
+        f"{M}/chain.py",
+        "(sequence, previous.encode(), body)",
+        '(sequence, b"", body)',
+        CHAIN,
+    ),
+    Mutation(
+        "a link leaves out its place",
+        f"{M}/chain.py",
+        "(sequence, previous.encode(), body)",
+        "(0, previous.encode(), body)",
+        CHAIN,
+    ),
+    Mutation(
+        "the head is not compared",
+        f"{M}/chain.py",
+        "if place == held.sequence and entry.digest != held.digest:",
+        "if False:",
+        CHAIN,
+    ),
+    Mutation("a cut tail is not found", f"{M}/chain.py", "if len(entries) < held.sequence:", "if False:", CHAIN),
+    Mutation(
+        "a chain may go on after its head",
+        f"{M}/chain.py",
+        "        if place > held.sequence:\n",
+        "        if False:\n",
+        CHAIN,
+    ),
+    Mutation(
+        "the key of a head is not checked",
+        f"{M}/chain.py",
+        "if not hmac.compare_digest(",
+        "if False and not hmac.compare_digest(",
+        CHAIN,
+    ),
+    Mutation(
+        "entries are read in any form",
+        f"{M}/entries.py",
+        "    if encode(entry) != body:\n",
+        "    if False:\n",
+        CHAIN,
+    ),
+    # --- what the model is told, and what is remembered of a result
+    Mutation(
+        "an outcome carries only its own labels",
+        f"{G}/steps.py",
+        "labels = tuple(sorted({*spec.private, *spec.opens, *(spec.untrusted if external else ()), *extra}))",
+        "labels = extra",
+        "tests/machines",
+    ),
+    Mutation(
+        "an exception of a tool was not external",
+        f"{G}/steps.py",
+        "return Failed(at, allowed.number, external=True,",
+        "return Failed(at, allowed.number, external=False,",
+        STEPS,
+    ),
+    Mutation(
+        "a refused round allows",
+        f"{G}/steps.py",
+        "decision = Decision(Verdict.DENY, (reason,), revision=rules.revision",
+        "decision = Decision(Verdict.ALLOW, (), revision=rules.revision",
+        STEPS,
+    ),
+    Mutation(
+        "Bug swallowed by a round",
+        f"{G}/steps.py",
+        "    except Bug:\n        raise\n    except Exception as error:  # fail closed",
+        "    except Exception as error:  # fail closed",
+        STEPS,
+    ),
+    Mutation(
+        "the interruption of a tool is lost when the journal is gone",
+        f"{G}/steps.py",
+        "    except Exception:\n        pass  # still in flight",
+        "    except ZeroDivisionError:\n        pass  # still in flight",
+        STEPS,
+    ),
+    Mutation(
+        "an id that was given is given away",
+        f"{G}/steps.py",
+        "_free_id(place, taken | given)",
+        "_free_id(place, taken)",
+        f"{ARGUMENTS} tests/regressions/test_ids_of_a_round.py",
+    ),
+    Mutation(
+        "a failure quotes the exception",
+        f"{M}/results.py",
+        "Nothing of its message is shown here.",
+        "{error}",
+        "tests/unit/model/test_results.py",
+    ),
+    Mutation(
+        "admit takes content without a label",
+        f"{G}/guard.py",
+        "        if not parsed:\n",
+        "        if False:\n",
+        "tests/unit/gate/test_guard.py",
+    ),
+    Mutation(
+        "text is shown before it is on record",
+        f"{G}/conversation.py",
+        "        self.record(self._pasted(text) if pasted else self._typed(text))\n"
+        "        self._messages.append(Message.user(text))\n",
+        "        self._messages.append(Message.user(text))\n"
+        "        self.record(self._pasted(text) if pasted else self._typed(text))\n",
+        "tests/unit/gate/test_conversation.py",
+    ),
+    Mutation(
+        "arguments go into the journal",
+        f"{G}/steps.py",
+        "call_id=proposal.call_id,",
+        "call_id=proposal.call_id + one.call.arguments.decode(),",
+        "tests/unit/model/test_entries.py",
+    ),
+    Mutation(
+        "a URL's user part is passed over",
+        f"{M}/destinations.py",
+        "_AUTHORITY.fullmatch(plain.netloc)",
+        "_AUTHORITY.search(plain.netloc)",
+        "tests/unit/model/test_destinations.py",
+    ),
+    Mutation(
+        "two dots in a path are resolved by text",
+        f"{M}/destinations.py",
+        ' or ".." in text.split("/")',
+        "",
+        "tests/unit/model/test_destinations.py",
+    ),
+    Mutation(
+        "the kind of a value is left out of its digest",
+        f"{M}/origins.py",
+        'f"{kind.value}\\0{normal}"',
+        'f"{normal}"',
+        "tests/unit/model/test_origins.py tests/unit/model/test_destinations.py",
+    ),
+    Mutation(
+        "the journal's lock is dropped",
+        "interlock/stores/memory.py",
+        "        with LOCK:\n            record = self._records.get(conversation)",
+        "        if True:\n            record = self._records.get(conversation)",
+        FACE,
+    ),
+    # --- controls
+    Mutation(
+        "a control stops answering",
+        "policies/interlock/entrypoint/entrypoint.rego",
+        "some code, control in data.interlock.controls",
+        'some code, control in data.interlock.controls; code != "leak_guard"',
+        ENGINES,
+    ),
+    Mutation(
+        "trifecta: a negation in a proof",
+        f"{C}/trifecta/trifecta.rego",
+        "lifted if input.call.grounded == true",
+        "lifted if not input.call.grounded == false",
+        f"{HOLES} tests/laws/test_monotone.py",
+    ),
+    Mutation(
+        "destructive: an inequality in a proof",
+        f"{C}/destructive/destructive.rego",
+        "lifted if input.forecast.untrusted == []",
+        'lifted if input.forecast.untrusted != ["web"]',
+        f"{HOLES} tests/laws/test_monotone.py",
+    ),
+    Mutation(
+        "talks_back: every without at least one",
+        f"{C}/talks_back/talks_back.rego",
+        "\tinput.call.destinations[0].talks_back == false\n",
+        "",
+        f"{HOLES} tests/laws/test_monotone.py",
+    ),
+    Mutation(
+        "credential_egress: one constant changed",
+        f"{C}/credential_egress/credential_egress.rego",
+        '"verdict": "ask"',
+        '"verdict": "deny"',
+        ENGINES,
+    ),
+    Mutation(
+        "open_channel: one condition of a proof dropped",
+        f"{C}/open_channel/open_channel.rego",
+        "\tinput.tool.opens == []\n",
+        "",
+        f"{ENGINES} tests/laws/test_monotone.py",
+    ),
+    Mutation(
+        "leak_guard: a proof turned round",
+        f"{C}/leak_guard/leak_guard.rego",
+        "lifted if input.forecast.private == []",
+        "lifted if input.forecast.private != []",
+        "tests/laws/test_monotone.py",
+    ),
+    Mutation(
+        "control_plane: asked under untrusted content too",
+        f"{C}/control_plane/control_plane.rego",
+        "\tinput.forecast.untrusted == []\n",
+        "",
+        f"{ENGINES} tests/laws/test_monotone.py",
+    ),
+    Mutation(
+        "unclassified_arguments: number of labels instead of none",
+        f"{C}/unclassified_arguments/unclassified_arguments.rego",
+        "lifted if input.forecast.untrusted == []",
+        "lifted if count(input.forecast.untrusted) < 2",
+        "tests/laws/test_monotone.py tests/agreement",
+    ),
+]
+
+
+def caught_by(mutation: Mutation) -> str:
+    """The first test that fails in a mutated copy; empty when all pass; a sentence when it can't be tried."""
+    with tempfile.TemporaryDirectory(prefix="interlock-mutant-") as folder:
+        copy = Path(folder) / "checkout"
+        shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
+        file = copy / mutation.file
+        text = file.read_text(encoding="utf-8")
+        if text.count(mutation.old) != 1:
+            return f"DOES NOT APPLY ({text.count(mutation.old)} places)"
+        file.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutation.tests.split()],
+            cwd=copy,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "INTERLOCK_PROFILE": "mutants", "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    if done.returncode == 0:
+        return ""
+    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    return failed[0] if failed else f"pytest ended with {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]}"
+
+
+def main(words: list[str]) -> int:
+    chosen = [one for one in MUTATIONS if not words or any(word in f"{one.name} {one.file}" for word in words)]
+    bad = 0
+    print("| mutation | file | caught by |\n|---|---|---|")
+    for mutation in chosen:
+        found = caught_by(mutation)
+        bad += not found or found.startswith(("DOES NOT APPLY", "pytest ended"))
+        print(f"| {mutation.name} | `{mutation.file}` | {f'`{found}`' if found else '**nothing**'} |", flush=True)
+    print(f"\n{len(chosen)} mutations, {bad} not caught", file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

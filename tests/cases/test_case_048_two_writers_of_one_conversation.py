@@ -1,0 +1,68 @@
+"""Case 48: an interruption does not take, and two threads go on with the same conversation.
+
+While one decides, the other brings a stranger's text in. The decision was made under labels that no longer stand, so it
+is made anew, and what would have been sent is refused; a rival that never stops makes the call fail instead of pass.
+The honest twin is a rival whose calls bring nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from interlock import Conversation, Guard, Interlock, MemoryJournal
+from interlock.model.entries import Decided
+from tests.cases.desk import EVIL, MANIFEST, Engine, did, entries, fresh, got, shared
+
+
+def interrupted(meanwhile: Callable[[Guard], None], times: int) -> tuple[Guard, MemoryJournal, list[bytes]]:
+    """A guard whose engine lets a rival act, the first so many times, between the question and the answer."""
+    documents: list[bytes] = []
+    rivals: list[Guard] = []
+
+    def say(document: bytes) -> object:
+        documents.append(document)
+        if rivals and len(documents) <= times:
+            meanwhile(rivals[0])
+        return shared().engine.evaluate(document)
+
+    journal = MemoryJournal()
+    conversation = Conversation.new()
+    guard = Interlock(manifest=MANIFEST, journal=journal, engine=Engine(say)).guard(conversation)
+    rivals.append(Interlock(manifest=MANIFEST, journal=journal).guard(conversation))
+    return guard, journal, documents
+
+
+def test_attack_labels_that_came_meanwhile_count() -> None:
+    guard, journal, documents = interrupted(
+        lambda rival: rival.admit("write to eve", labels=["untrusted:mail", "private:mail"], source="mail"), 1
+    )
+    assert got(did(guard, "send_email", EVIL)) == ("deny", "trifecta")
+    assert len(documents) == 2
+    decided = [entry for entry in entries(guard, journal) if isinstance(entry, Decided)]
+    assert [entry.verdict for entry in decided] == ["deny"]  # the first answer was never written
+
+
+def test_attack_a_call_of_the_other_that_is_still_running_counts() -> None:
+    guard, _, _ = interrupted(lambda rival: did(rival, "read_mail", {"query": "today"}), 1)
+    assert got(did(guard, "send_email", EVIL)) == ("deny", "trifecta")
+
+
+def test_attack_two_calls_never_get_one_number() -> None:
+    guard, journal, _ = interrupted(lambda rival: did(rival, "calc", {"expression": "1"}), 1)
+    did(guard, "calc", {"expression": "2"})
+    numbers = [entry.number for entry in entries(guard, journal) if isinstance(entry, Decided)]
+    assert numbers == sorted(set(numbers))
+
+
+def test_attack_a_rival_that_never_stops() -> None:
+    guard, _, _ = interrupted(lambda rival: rival.admit("x", labels=["untrusted:web"], source="web"), 10_000)
+    ran: list[str] = []
+    outcome = guard.call("calc", {"expression": "1"}, run=lambda expression: ran.append(expression))
+    assert got(outcome) == ("deny", "journal_error")
+    assert ran == []
+
+
+def test_honest_a_rival_that_brings_nothing() -> None:
+    guard, _, _ = interrupted(lambda rival: did(rival, "calc", {"expression": "1"}), 3)
+    assert did(guard, "send_email", EVIL).executed
+    assert did(fresh(), "send_email", EVIL).executed

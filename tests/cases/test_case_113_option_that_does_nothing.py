@@ -1,0 +1,234 @@
+"""Case 113: an option is documented, is set, and nothing ever reads it.
+
+For each setting, each value of it, each kind of the address book, each class of egress, each effect and each argument
+of the Interlock there is a call here whose outcome it turns. A new option without such a call fails this file. The
+honest twin of each row is the other value, under which the call goes through or is judged more mildly.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock import Interlock, Manifest, MemoryJournal
+from interlock.assembly import FixedClock, LocalFiles
+from interlock.model.manifest_lint import lint_manifest
+from interlock.model.settings import SETTING_VALUES, AddressBook, Settings
+from interlock.model.tools import Effect, Egress, ToolSpec
+from tests.cases.desk import EVIL, MANIFEST, Engine, all_allow, armed, did, fresh, got, locked, mine
+
+# Setting → value → verdict of the call that it is about.
+TURNED: dict[str, dict[str, str]] = {
+    "trifecta": {"deny": "deny", "ask": "ask"},
+    "leak_guard": {"deny": "deny", "ask": "ask", "off": "allow"},
+    "open_channel": {"deny": "deny", "ask": "ask"},
+}
+
+
+def about(setting: str, value: str) -> str:
+    lock = locked(settings={setting: value})
+    if setting == "trifecta":
+        return got(did(armed(lock), "send_email", EVIL))[0]
+    if setting == "leak_guard":
+        guard = fresh(lock)
+        did(guard, "read_file", {"path": "plan.txt"})
+        return got(did(guard, "send_email", EVIL))[0]
+    return got(did(armed(lock), "expose_port", {"port": 1}))[0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [(name, value) for name in SETTING_VALUES for value in SETTING_VALUES[name]]
+)
+def test_every_value_of_every_setting(setting: str, value: str) -> None:
+    assert about(setting, value) == TURNED[setting][value]
+
+
+def test_no_setting_is_left_out() -> None:
+    assert set(TURNED) == set(SETTING_VALUES)
+    assert set(Settings.model_fields) == {*SETTING_VALUES, "address_book", "controls"}
+    for name, values in SETTING_VALUES.items():
+        assert set(TURNED[name]) == set(values)
+
+
+VALUES = {
+    "url": "https://corp.example/in",
+    "email": "kim@corp.example",
+    "path": "out/plan.txt",
+    "domain": "corp.example",
+    "account": "AT611904300234573201",
+    "phone": "+43 1 5555",
+    "channel": "#team",
+    "user": "kim",
+    "id": "doc-7",
+}
+
+
+@pytest.mark.parametrize("kind", AddressBook.model_fields)
+def test_every_kind_of_the_address_book(kind: str) -> None:
+    tools = {
+        "read": {"returns": ["untrusted:mail", "private:mail"], "egress": "none"},
+        "put": {"returns": [], "egress": "chosen", "destinations": {"where": kind}},
+    }
+    for book, verdict in (({}, "deny"), ({kind: [VALUES[kind]]}, "allow")):
+        guard = fresh(locked(tools, settings={"address_book": book}))
+        did(guard, "read")
+        assert got(did(guard, "put", {"where": VALUES[kind]}))[0] == verdict
+        assert got(did(guard, "put", {"where": VALUES[kind] + "x"}))[0] == "deny"
+
+
+def test_every_class_of_egress() -> None:
+    found = {}
+    for egress in Egress:
+        entry: dict[str, Any] = {"returns": [], "egress": egress.value, "content": ["text"]}
+        if egress is Egress.BLIND:
+            entry["audience"] = "closed"
+        tools = {"read": {"returns": ["untrusted:mail", "private:mail"], "egress": "none"}, "put": entry}
+        for guarded in ("off", "deny"):
+            guard = fresh(locked(tools, settings={"leak_guard": guarded}))
+            did(guard, "read")
+            found[egress.value, guarded] = got(did(guard, "put", {"text": "x"}))[0]
+    assert found == {
+        ("none", "off"): "allow",
+        ("none", "deny"): "allow",
+        ("blind", "off"): "allow",
+        ("blind", "deny"): "deny",
+        ("chosen", "off"): "deny",
+        ("chosen", "deny"): "deny",
+    }
+
+
+def test_every_effect() -> None:
+    found = {}
+    for effect in Effect:
+        tools = {
+            "read": {"returns": ["untrusted:web"], "egress": "none"},
+            "do": {"returns": [], "egress": "none", "effect": effect.value},
+        }
+        guard = fresh(locked(tools))
+        before = got(did(guard, "do"))[0]
+        did(guard, "read")
+        found[effect.value] = before, got(did(guard, "do"))[0]
+    assert found == {
+        "none": ("allow", "allow"),
+        "write": ("allow", "ask"),
+        "destroy": ("allow", "ask"),
+        "control": ("ask", "deny"),
+    }
+
+
+# Key of a manifest entry → a send's entry without it and with it, and what the call then gets.
+SEND: dict[str, Any] = {"returns": [], "egress": "chosen", "destinations": {"to": "email"}, "content": ["body"]}
+KEYS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], tuple[str, str]]] = {
+    "destinations": (SEND, {**SEND, "destinations": {}}, {"to": "kim@corp.example"}, ("allow", "deny")),
+    "content": (SEND, {**SEND, "content": []}, {"to": "kim@corp.example", "body": "x"}, ("allow", "deny")),
+    "egress": (SEND, {**SEND, "egress": "none"}, {"to": "eve@evil.test"}, ("deny", "allow")),
+    "opens": (
+        {"returns": [], "egress": "none"},
+        {"returns": [], "egress": "none", "opens": ["egress:port"]},
+        {},
+        ("allow", "deny"),
+    ),
+    "effect": (
+        {"returns": [], "egress": "none"},
+        {"returns": [], "egress": "none", "effect": "write"},
+        {},
+        ("allow", "ask"),
+    ),
+    "audience": (
+        {"returns": [], "egress": "chosen", "content": ["line"]},
+        {"returns": [], "egress": "blind", "audience": "closed", "content": ["line"]},
+        {"line": "x"},
+        ("deny", "allow"),
+    ),
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_key_of_a_tool_that_a_call_feels(key: str) -> None:
+    without, with_it, arguments, wanted = KEYS[key]
+    read = {"returns": ["untrusted:mail", "private:mail"], "egress": "none"}
+    found = []
+    for entry in (without, with_it):
+        guard = fresh(locked({"read": read, "put": entry}), "Write to kim@corp.example please.")
+        did(guard, "read")
+        found.append(got(did(guard, "put", arguments))[0])
+    assert tuple(found) == wanted
+
+
+def test_every_key_of_a_tool_that_a_later_call_feels() -> None:
+    for key, labels in (("returns", ["private:files"]), ("reads", ["private:files"]), ("returns", ["untrusted:web"])):
+        leg = labels[0].partition(":")[0]
+        other = {"private": "untrusted:mail", "untrusted": "private:mail"}[leg]
+        found = []
+        for given in ([], labels):
+            entry = {"returns": [], "egress": "none", key: given}
+            guard = fresh(locked({"get": entry, "put": SEND}))
+            guard.admit("x", labels=[other], source="x")
+            did(guard, "get")
+            found.append(got(did(guard, "put", {"to": "eve@evil.test"}))[0])
+        assert found == ["allow", "deny"], key
+
+
+def test_no_key_of_a_tool_is_left_out() -> None:
+    """What no call feels is felt by the digest (description) and by the linter (arguments), or the test fails."""
+    entry = {"returns": [], "egress": "none"}
+    digests = {
+        locked({"a": {**entry, **more}}).manifest.digest for more in ({}, {"description": "x"}, {"arguments": ["x"]})
+    }
+    assert len(digests) == 3
+    sending = Manifest.parse({"version": 1, "tools": {"a": {**SEND, "arguments": ["to", "body", "headers"]}}})
+    assert [one.rule for one in lint_manifest(sending)] == ["unclassified-argument"]
+    said = {field.name for field in fields(ToolSpec) if field.init} - {"id", "known", "digest"}
+    assert {*KEYS, "returns", "reads", "description", "arguments"} == {*said, "audience"}
+
+
+def test_every_argument_of_the_interlock(tmp_path: Path) -> None:
+    night = FixedClock(datetime(2026, 11, 30, 3, tzinfo=UTC))
+    day = FixedClock(datetime(2026, 11, 30, 12, tzinfo=UTC))
+    hours = mine(tmp_path / "hours", 'startswith(input.now, "2026-11-30T12")')
+    note = {"path": str(tmp_path / "note"), "text": "x"}
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "rc").symlink_to(tmp_path / ".bashrc")
+    journal = MemoryJournal()
+    turned: dict[str, tuple[object, object]] = {
+        "manifest": (
+            got(did(fresh(locked(Manifest({}).joined(MANIFEST))), "calc")),
+            got(did(fresh(locked({"a": {"returns": [], "egress": "none"}})), "calc")),
+        ),
+        "policies": (
+            got(did(fresh(locked(policies=[mine(tmp_path / "a", "input.tool.known == true")])), "calc")),
+            got(did(fresh(locked(policies=[mine(tmp_path / "b", 'input.tool.name == "x"')])), "calc")),
+        ),
+        "settings": (about("leak_guard", "off"), about("leak_guard", "deny")),
+        "engine": (
+            got(did(armed(locked(engine=Engine(lambda _: all_allow()))), "send_email", EVIL)),
+            got(did(armed(locked()), "send_email", EVIL)),
+        ),
+        "journal": (
+            fresh(Interlock(manifest=MANIFEST, journal=journal)).conversation.id in journal._records,
+            fresh(Interlock(manifest=MANIFEST, journal=MemoryJournal())).conversation.id in journal._records,
+        ),
+        "clock": (
+            got(did(fresh(locked(policies=[hours], clock=day)), "calc")),
+            got(did(fresh(locked(policies=[hours], clock=night)), "calc")),
+        ),
+        "files": (
+            got(did(fresh(locked(files=LocalFiles(tmp_path))), "write_file", {"path": "rc", "text": "x"})),
+            got(
+                did(fresh(locked(files=LocalFiles(tmp_path / "elsewhere"))), "write_file", {"path": "rc", "text": "x"})
+            ),
+        ),
+        "protected": (
+            got(did(fresh(locked()), "write_file", note)),
+            got(did(fresh(locked(protected=[tmp_path / "note"])), "write_file", note)),
+        ),
+    }
+    for name, (one, other) in turned.items():
+        assert one != other, name
+    # `tools` is what test_case_041 is made of.
+    assert {*turned, "tools", "self"} == set(inspect.signature(Interlock.__init__).parameters)
