@@ -24,6 +24,7 @@ _SHARED: Final = frozenset(
     "post publish comment share push upload commit label tag issue wiki page gist queue topic calendar event invite"
     " branch release package metadata status message review".split()
 )
+_COMMANDS: Final = frozenset("command cmd commandline shell script".split())
 
 
 def lint_manifest(manifest: Manifest) -> Iterator[Finding]:
@@ -32,6 +33,7 @@ def lint_manifest(manifest: Manifest) -> Iterator[Finding]:
         yield from _receivers(spec)
         yield from _unclassified(spec)
         yield from _shared(spec)
+        yield from _commands(spec)
 
 
 def _receivers(spec: ToolSpec) -> Iterator[Finding]:
@@ -80,6 +82,17 @@ def _shared(spec: ToolSpec) -> Iterator[Finding]:
             f"writes ({spec.effect.value}) to what others may read ({', '.join(sorted(named & _SHARED))}), but"
             ' declares no egress; write egress = "chosen" unless nobody else can read it',
         )
+
+
+def _commands(spec: ToolSpec) -> Iterator[Finding]:
+    for argument in spec.content:
+        if words(argument) & _COMMANDS:
+            yield Finding(
+                "command-as-content",
+                f"tool {spec.id}",
+                f"{argument!r} looks like a command line, but stands under content, which is not searched for protected"
+                " files; leave it out of content",
+            )
 
 
 def names_nothing(constants: Iterable[tuple[str, str, str]], manifest: Manifest) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,6 +115,7 @@ def _text(block: Mapping[str, Any], key: str) -> str:
 _BLOCK: Final = re.compile(r"^# METADATA\n((?:#.*\n)+)", re.MULTILINE)
 
 
+@lru_cache(maxsize=512)
 def _metadata(path: str, text: str) -> dict[str, Any]:
     """The first METADATA block of a file."""
     block = _BLOCK.search(text)

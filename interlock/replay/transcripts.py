@@ -98,7 +98,11 @@ def read_transcript(path: Path, shape: str = "") -> Transcript:
         TranscriptError: it can't be read, or it can't be told what shape it has.
     """
     messages = _messages(path)
-    name = shape or _shape(path, messages)
+    found = {name for name, one in SHAPES.items() if any(map(one.resembles, messages))}
+    if shape and found and shape not in found:
+        # Read in a shape that is not its own, it would have no calls, and look clean.
+        raise TranscriptError(f"{path}: --shape {shape}, but it looks like {' and '.join(sorted(found))}")
+    name = shape or _shape(path, messages, found)
     return transcript(str(path), name, SHAPES[name].recorded(messages))
 
 
@@ -168,11 +172,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _shape(path: Path, messages: Sequence[Any]) -> str:
+def _shape(path: Path, messages: Sequence[Any], found: set[str]) -> str:
     """The only shape that some message resembles. Texts alone look the same in all of them, and have no calls."""
-    found = {name for name, shape in SHAPES.items() if any(map(shape.resembles, messages))}
     if len(found) == 1:
-        return found.pop()
+        return next(iter(found))
     if not found and all(isinstance(one, dict) and "role" in one for one in messages):
         return "chat"
     seems = f"it looks like {' and '.join(sorted(found))}" if found else "it looks like none of them"

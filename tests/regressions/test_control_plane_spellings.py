@@ -52,6 +52,7 @@ def _writes(path: str, name: str = "path") -> str:
         "rm -rf /srv",
         "cd /tmp; rm -rf '/srv/a'",
         "rm -rf file:///srv/a",
+        "rm -rf file:///srv/%61",
         "mv /srv/{a,b} /tmp",
         "rm -rf /srv/a*",
         "rm -rf --one=/srv/b/../a",
@@ -116,6 +117,7 @@ def test_honest_wildcards_that_do_not_match() -> None:
         "file:///srv/rules?x",
         "file:////srv/rules/x",
         "file:\\\\srv\\rules\\x",
+        "file:\\\\localhost\\srv\\rules\\x",
         "file:///srv%2frules/x",
         "file:///srv%5crules/x",
         "FILE:///srv/rules/x",
@@ -154,6 +156,8 @@ HOLDING = [".git", ".vscode", "/home/u/.config", "/home/u/.ssh", ".github", "~/.
 def test_a_hidden_folder_goes_with_what_it_holds(path: str) -> None:
     assert _destroys("delete", path=path) == ASKED
     assert _destroys("move", **{"from": "/tmp/x", "into": path}) == ASKED
+    assert _destroys("id", id=path) == ASKED
+    assert _destroys("uri", uri=path) == ASKED
 
 
 @pytest.mark.parametrize("path", [".git", ".vscode", "/home/u/.config", ".github"])
@@ -172,7 +176,7 @@ def test_honest_the_folder_itself_is_no_file_to_write(path: str) -> None:
         "/etc/init.d/x",
         "/usr/lib/python3/sitecustomize.py",
         "lib/usercustomize.py",
-        "~/.config/Code/User/settings.json",
+        "~/.config/Code/User/keybindings.json",
         "~/Library/Application Support/Code/User/settings.json",
         ".github/copilot-instructions.md",
     ],

@@ -4,12 +4,11 @@
 segments in an argument kept the gate busy for minutes. Now what is too long, too many or too much together is not
 resolved; it counts as a protected file, so that length opens nothing either.
 Mutations that this file catches: one of the three bounds left out of ``candidates``; what is beyond a bound passed over
-without ``TOO_MANY``; ``targets`` without its bounds.
+without ``TOO_MANY``; ``targets`` without the bound on a length.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,9 +33,7 @@ class _Counting:
 def _asked(name: str, arguments: dict[str, Any]) -> str:
     """What the gate says; that it resolved little is asserted here."""
     files = _Counting()
-    began = time.monotonic()
     said = says(decided(name, arguments, files=files))
-    assert time.monotonic() - began < 20
     assert all(len(one) <= MAX_LENGTH for one in files.asked)
     assert sum(map(len, files.asked)) <= 4 * MAX_TOGETHER
     assert len(files.asked) <= 4 * (MAX_PIECES + 1)
@@ -63,7 +60,7 @@ def test_so_are_many_paths_together() -> None:
         [f"notes/{number}" for number in range(MAX_PIECES + 1)],
         ["a/" * 2000 + str(number) for number in range(40)],
     ):
-        for name, argument in (("write", "path"), ("delete", "path"), ("bash", "files")):
+        for name, argument in (("write", "path"), ("write_uri", "uri"), ("bash", "files")):
             said = _asked(name, {argument: paths})
             assert said == "deny engine_error" or "control_plane" in said, (name, len(paths))
 

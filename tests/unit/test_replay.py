@@ -374,6 +374,8 @@ def test_what_can_not_be_read_is_said_with_its_place(tmp_path: Path, name: str, 
 def test_a_shape_that_is_said_is_not_guessed(tmp_path: Path) -> None:
     path = written(tmp_path, "a.json", json.dumps([{"role": "user", "content": "hi"}]))
     assert read_transcript(path, "anthropic").shape == "anthropic"
+    with pytest.raises(TranscriptError, match="--shape responses, but it looks like chat"):
+        read_transcript(TRANSCRIPTS / "chat_issue_attack.jsonl", "responses")
     bad = tmp_path / "b.json"
     bad.write_bytes(b"\xff")
     with pytest.raises(TranscriptError, match="not UTF-8"):

@@ -1,8 +1,8 @@
-"""Case 158, a hole: the cost of a typed text grows with the square of its brackets.
+"""Case 158: the cost of a typed text grows with the square of its brackets.
 
-`Conversation.say` looks for addresses in what the person typed and counts the brackets of a word anew for each one that
-it takes off its end: 100,000 of them take seconds, 300,000 most of a minute, while the whole loop waits. The honest
-twin is as much ordinary text.
+`Conversation.say` looks for addresses in what the person typed. If it counts the brackets of a word anew for each one
+that it takes off the end, 100,000 of them take seconds while the loop waits. Measured is the time of this process,
+so that a busy machine is no failure. The honest twin is as much ordinary text.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ TYPED = {
 
 
 def seconds(text: str) -> float:
-    begun = time.perf_counter()
+    begun = time.process_time()
     Conversation.user(text)
-    return time.perf_counter() - begun
+    return time.process_time() - begun
 
 
 @pytest.mark.parametrize("text", TYPED.values(), ids=TYPED)

@@ -1,8 +1,8 @@
-"""Case 42, a hole: an output that has not been read yet is taken for an output.
+"""Case 42: an output that has not been read yet is taken for an output.
 
-A bare generator is refused, since what it will give would reach the model unobserved. The same stream inside a
-`ToolResult`, or as an iterator of another class, passes: the digest on record is that of its `repr`, and whoever reads
-`outcome.result` reads what nobody has written down. The honest twin is the list of its parts.
+A bare generator is refused, since what it will give would reach the model unobserved. So is the same stream inside a
+`ToolResult`, in a list, or as an iterator of another class: else the digest on record would be that of its `repr`, and
+whoever read `outcome.result` would read what nobody has written down. The honest twin is the list of its parts.
 """
 
 from __future__ import annotations

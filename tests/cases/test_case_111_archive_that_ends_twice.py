@@ -1,8 +1,8 @@
-"""Case 111, a hole: a plain archive that was damaged in the middle, or glued from two, ends there without a word.
+"""Case 111: an archive that was damaged in the middle, or glued from two, ends there without a word.
 
-The reader takes a header that it can't read, or one that is empty, for the end of the archive, though more follows; the
-controls behind it are missing, and their denials with them. A cut is found now, since the end is missing then; here the
-end is there. The honest twin is the whole archive.
+A reader takes a header that it can't read, or one that is empty, for the end of the archive, though more follows; the
+controls behind it would be missing, and their denials with them. Nothing of such an archive is loaded. The honest twin
+is the whole archive.
 """
 
 from __future__ import annotations
