@@ -276,12 +276,28 @@ def _protected(parts: Parts) -> tuple[str, ...]:
     folders = (*parts.policies, *parts.guests, package, shipped_directory())
     named = [*folders, *parts.protected, *map(Path, parts.manifest.paths)]
     named += [file for folder in (*parts.policies, *parts.guests) for file in folder.rglob("*")]
-    found = {place for one in named for place in (os.path.abspath(one), os.path.realpath(one))}
+    found = {place for one in named for place in (*_hops(os.path.abspath(one)), os.path.realpath(one))}
     if os.path.sep in found:
         raise Misconfigured(
             "protected: the root of the file system would forbid every change; name the folders you mean"
         )
     return tuple(sorted(found))
+
+
+def _hops(path: str) -> set[str]:
+    """A path and every link on the way to what it leads to: whoever replaces one of them replaces the file."""
+    found = {path}
+    waiting = [path]
+    while waiting and len(found) < 1000:  # links in a circle lead nowhere
+        parts = Path(waiting.pop()).parts
+        for length in range(2, len(parts) + 1):
+            prefix = os.path.join(*parts[:length])
+            if os.path.islink(prefix):
+                target = os.path.join(os.path.dirname(prefix), os.readlink(prefix), *parts[length:])
+                further = {prefix, os.path.abspath(target)} - found
+                found |= further
+                waiting += further - {prefix}
+    return found
 
 
 def bundled(parts: Parts) -> tuple[Settings, Bundle]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from interlock.errors import Bug, Conflict, EngineUnavailable, InterlockError, Refused, Unavailable
 from interlock.gate.effects import (
@@ -169,12 +169,8 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
     If the outcome can't be journalled the result is withheld; the labels then stay in flight, so nothing is forgotten.
     """
     outcome = Outcome(str(allowed.call.tool), allowed.call.id, allowed.decision, allowed.number, executed=True)
-    if isinstance(result, ToolResult):
-        try:
-            finished(result.content)
-        except Refused as error:
-            result = error
     try:
+        result = _given(result)
         text = failure_text(result) if isinstance(result, BaseException) else text_for_model(result.content)
         now: datetime = yield ReadClock()
         state: State = yield LoadState(conversation)
@@ -198,7 +194,7 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
         executed=True,
         result=result.content,
         for_model=text,
-        is_error=result.is_error,
+        is_error=bool(result.is_error),
     )
 
 
@@ -470,6 +466,16 @@ def _landed(allowed: Allowed, result: ToolResult | BaseException, text: str, at:
     return Observed(at, allowed.number, external, content_digest(text), len(text), labels)
 
 
+def _given(result: ToolResult | BaseException) -> ToolResult | BaseException:
+    """The result, or the error that stands for one that is still to be read."""
+    if isinstance(result, ToolResult):
+        try:
+            finished(result.content)
+        except Refused as error:
+            return error
+    return result
+
+
 _UNRECORDED: Final = "The call was made, but its result could not be recorded and is withheld. Do not repeat the call."
 
 
@@ -479,7 +485,7 @@ def _withheld(
     problem = str(error) if isinstance(error, InterlockError) else type(error).__name__
     reason = failure(JOURNAL_ERROR, f"the outcome is withheld: {problem}")
     decision = replace(outcome.decision, reasons=(*outcome.decision.reasons, reason))
-    failed = result if isinstance(result, BaseException) else error
+    failed = cast(BaseException, result) if issubclass(type(result), BaseException) else error
     return replace(outcome, decision=decision, error=failed, for_model=text)
 
 

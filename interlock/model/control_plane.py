@@ -170,8 +170,16 @@ def targets(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
     named = {name for name, kind in spec.destinations if kind in (Kind.PATH, Kind.ID, Kind.URL)}
     declared = {text for name in named for text in _texts(arguments.get(name))}
     written = {one for one in candidates(spec, arguments) if len(one) > 1 and _decoded(one).startswith(("/", "~/"))}
-    found = {form for one in declared | written for form in (one, _decoded(one))}
-    return tuple(sorted(one for one in found if one and len(one) <= MAX_LENGTH))[:MAX_PIECES]
+    found = {form for one in declared | written for form in (one, _decoded(one).replace("\\", "/"))}
+    kept: list[str] = []
+    room = MAX_TOGETHER
+    for one in sorted(found, key=lambda text: (len(text), text)):
+        room -= len(one)
+        if room < 0 or len(one) > MAX_LENGTH or len(kept) >= MAX_PIECES:
+            break  # `candidates` has more than it looks at too, and says so
+        if one:
+            kept.append(one)
+    return tuple(kept)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -208,7 +216,7 @@ def touched(paths: Iterable[str], protected: Iterable[str] = (), removed: Iterab
     strongest = Control.NONE
     for path in removed:
         folder = _segments(path)
-        if path.startswith("/") and any(_starts(one, folder) for one in own):
+        if path.startswith("/") and any(_starts(one, folder, anything=True) for one in own):
             return Control.INTERLOCK  # a folder above a protected file, or that file
         if any(_ends_in_beginning(folder, run) for run in _AGENT_RUNS):
             strongest = Control.AGENT
@@ -223,10 +231,12 @@ def touched(paths: Iterable[str], protected: Iterable[str] = (), removed: Iterab
     return strongest
 
 
-def _starts(long: tuple[str, ...], short: tuple[str, ...]) -> bool:
-    """Is the one the other, or below it? Wildcards on either side may stand for any name that they match."""
+def _starts(long: tuple[str, ...], short: tuple[str, ...], *, anything: bool = False) -> bool:
+    """Is the one the other, or below it? Wildcards on either side may stand for any name that they match; with
+    ``anything`` also a segment of nothing but wildcards."""
     return len(long) >= len(short) and all(
-        _matches(one, other) or _matches(other, one) for one, other in zip(long, short, strict=False)
+        _matches(one, other, anything) or _matches(other, one, anything)
+        for one, other in zip(long, short, strict=False)
     )
 
 
@@ -267,8 +277,11 @@ def _holds(segments: tuple[str, ...], run: tuple[str, ...]) -> bool:
     return any(all(map(_matches, run, segments[start : start + width])) for start in range(len(segments) - width + 1))
 
 
-def _matches(name: str, segment: str) -> bool:
-    """A segment with wildcards may stand for any name that it matches."""
+def _matches(name: str, segment: str, anything: bool = False) -> bool:
+    """A segment with wildcards may stand for any name that it matches, if it begins with a letter of that name:
+    ``*.py`` in a command means somebody's programs, not the one that Python runs at start."""
     if name == segment:
         return True
-    return any(char in segment for char in "*?[") and segment.strip("*?") != "" and fnmatchcase(name, segment)
+    if not any(char in segment for char in "*?["):
+        return False
+    return (segment[0] not in "*?" or (anything and not segment.strip("*?"))) and fnmatchcase(name, segment)

@@ -80,6 +80,8 @@ def parties(source: str) -> tuple[frozenset[str], bool]:
             normal = normalised(kind, bare)
             unheard = unheard or normal is None
             found |= set() if normal is None else {voice_of(kind, normal)}
+        elif "%40" in bare or bare.casefold().startswith(("www.", "//", "http:", "https:")):
+            unheard = True
     return frozenset(found), unheard
 
 

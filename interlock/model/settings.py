@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from interlock.errors import SettingsError
+from interlock.errors import NotCanonical, SettingsError
+from interlock.model.canonical import check
 
 
 class AddressBook(BaseModel):
@@ -68,6 +69,12 @@ def parse_settings(values: Mapping[str, Any]) -> Settings:
     Raises:
         SettingsError: an unknown setting or a value outside its domain, each with its place.
     """
+    try:
+        check(dict(values))
+    except NotCanonical as error:
+        raise SettingsError(f"settings{error.path[1:]}: {error.problem}") from None
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"settings must be a mapping: {error}") from None
     try:
         return Settings.model_validate(dict(values))
     except (ValidationError, TypeError, ValueError) as error:

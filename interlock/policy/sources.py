@@ -117,23 +117,24 @@ def _archive(root: Path) -> Iterator[tuple[str, bytes]]:
     import tarfile  # loaded late: few bundles are archives
 
     data = _unpacked(root)
-    if data[-1024:].strip(b"\0"):
-        raise PolicyError(f"{root}: the archive has no end; it was cut, and controls may be missing")
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             for member in archive:
                 name = member.name.removeprefix("./").lstrip("/")
                 if not member.isreg():
-                    if name.casefold().endswith(".rego"):
+                    # A link without an ending may be one to a folder of controls.
+                    hidden = member.islnk() or (member.issym() and not Path(name).suffix)
+                    if hidden or name.rstrip("/").casefold().endswith(".rego"):
                         raise PolicyError(f"{root}: {name} is no ordinary file; pack the file itself, not a link to it")
                     continue
                 _exact_suffix(f"{root}/{name}")
                 handle = archive.extractfile(member) if _is_read(name) else None
                 if handle is not None:
                     yield name, handle.read(MAX_FILE_BYTES + 1)
-            if data[archive.offset :].strip(b"\0"):
-                # The reader takes a damaged header, or an empty one, for the end.
-                raise PolicyError(f"{root}: the archive is damaged; something follows its end")
+            end = data[archive.offset :]
+            if len(end) < 1024 or end.strip(b"\0"):
+                # The reader takes a damaged header, an empty one, and a cut, for the end.
+                raise PolicyError(f"{root}: the archive has no end where it should; controls may be missing")
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         raise PolicyError(f"{root}: not an archive that can be read ({type(error).__name__})") from None
 

@@ -52,7 +52,15 @@ def test_a_party_that_cant_be_made_out_speaks_for_everybody(source: str) -> None
 
 
 @pytest.mark.parametrize(
-    "source", ["notes/7", "memory", "https://other.example/", "Bob <bob@corp.example>", "see other.example", ""]
+    "source",
+    [
+        "notes/7",
+        "memory",
+        "https://other.example/",
+        "Bob <bob@corp.example>",
+        "by bob@corp.example.",
+        "(see bob@corp.example!)",
+    ],
 )
 def test_honest_others_do_not_speak_for_the_page(source: str) -> None:
     assert _says(source) == "allow"
