@@ -1,4 +1,4 @@
-"""What a tool may return, what it may reach, and where it may send (DESIGN: tool spec).
+"""What a tool may return, what it may reach, and where it may send (a tool spec).
 
 A spec is a promise of the operator. What is not promised is assumed: a tool that nobody declared has every leg.
 """
