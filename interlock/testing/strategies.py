@@ -617,7 +617,8 @@ def settings_id(values: Mapping[str, str]) -> str:
 # Six words after Cedar's abstract policies: what a control can do when it is asked.
 RULES: Final = ("allow", "ask", "deny", "undefined", "error", "malformed")
 
-_MALFORMED: Final[tuple[Any, ...]] = (
+# What a control could answer that is no answer.
+MALFORMED: Final[tuple[Any, ...]] = (
     {},
     None,
     True,
@@ -657,7 +658,7 @@ class AbstractRule:
 def abstract_rules(max_size: int = 6) -> SearchStrategy[list[AbstractRule]]:
     one = st.sampled_from(RULES).flatmap(
         lambda word: (
-            st.sampled_from(_MALFORMED).map(lambda value: AbstractRule(word, value))
+            st.sampled_from(MALFORMED).map(lambda value: AbstractRule(word, value))
             if word == "malformed"
             else st.just(AbstractRule(word))
         )

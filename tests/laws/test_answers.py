@@ -19,6 +19,7 @@ from interlock.errors import EngineUnavailable
 from interlock.model.answers import MAX_REMEDIES, judged, parse_answers
 from interlock.model.decisions import Decision, Reason, combined, failure
 from tests.strategies import (
+    MALFORMED,
     AbstractRule,
     abstract_rules,
     codes,
@@ -63,6 +64,14 @@ def test_t4_abstract_rules_through_the_gate(rules: list[AbstractRule]) -> None:
     assert len(world.tape.runs) == (wanted is Verdict.ALLOW)
     broken = not rules or {rule.word for rule in rules} & {"undefined", "error", "malformed"}
     assert (outcome.decision.code == "engine_error") == bool(broken)
+
+
+@pytest.mark.parametrize("value", MALFORMED, ids=str)
+def test_t4_every_malformed_answer_denies(value: Any) -> None:
+    rules = [AbstractRule("allow"), AbstractRule("malformed", value)]
+    with pytest.raises(EngineUnavailable):
+        parse_answers(rule_answer(rules), rule_texts(rules))
+    assert through_gate(rules)[0].verdict is Verdict.DENY
 
 
 @given(rules=well_formed_rules(), seed=st.randoms(use_true_random=False))

@@ -15,7 +15,7 @@ from interlock import Bug, Call, Conversation, MemoryJournal, ToolResult
 from interlock.errors import Conflict, EngineUnavailable, JournalUnavailable
 from interlock.gate import steps
 from interlock.gate.drivers import adrive, drive
-from tests.strategies import batches, label_tuples, manifests
+from tests.strategies import batches, fewer, label_tuples, manifests
 from tests.worlds import AsyncTools, AsyncWorld, Fault, FixedClock, StepsWorld, Tools, entries, guard_in, rules
 
 ERRORS = {
@@ -69,6 +69,7 @@ def awaited(coroutine: Any) -> Any:
         return stop.value
 
 
+@fewer(2)
 @given(data=st.data(), labels=label_tuples(), values=faults(), external=st.booleans())
 def test_t14_the_same_effects_in_the_same_order(data: st.DataObject, labels: Any, values: Any, external: bool) -> None:
     manifest = data.draw(manifests(min_size=1))
@@ -89,6 +90,7 @@ def test_t14_the_same_effects_in_the_same_order(data: st.DataObject, labels: Any
     assert seen[0] == seen[1] == seen[2]
 
 
+@fewer(2)
 @given(data=st.data(), labels=label_tuples(), values=faults())
 def test_t14_through_the_guard_too(data: st.DataObject, labels: Any, values: Any) -> None:
     manifest = data.draw(manifests(min_size=1))

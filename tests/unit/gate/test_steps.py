@@ -23,7 +23,7 @@ from interlock.model.entries import Decided, Failed, Observed, Opened
 from interlock.model.labels import Label, Leg
 from interlock.model.state import State, apply
 from interlock.model.tools import ToolId
-from tests.strategies import batches, label_tuples, manifests, reference
+from tests.strategies import batches, fewer, label_tuples, manifests, reference
 from tests.worlds import MANIFEST, NoFiles, StepsWorld, Tools, entries, guard_in, rules
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -289,6 +289,7 @@ def test_a_tool_that_the_workspace_denies_is_not_available() -> None:
     assert not world.tape.runs
 
 
+@fewer(3)
 @given(data=st.data(), labels=label_tuples())
 def test_a_refusal_names_the_labels_that_took_part_and_where_they_came_from(data: st.DataObject, labels: Any) -> None:
     manifest = data.draw(manifests(min_size=1))

@@ -236,6 +236,7 @@ def test_what_counts_as_smuggled(value: Any, counts: bool) -> None:
 
 
 def test_who_speaks_from_where() -> None:
+    assert normalised(Kind.UNKNOWN, "bob@corp.example") is None
     assert voice_of(Kind.URL, "http://evil.example/x") == "evil.example"
     assert voice_of(Kind.EMAIL, "bob@evil.example") == "evil.example"
     assert voice_of(Kind.CHANNEL, "#general") == "channel:#general"

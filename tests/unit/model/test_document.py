@@ -21,7 +21,7 @@ from interlock.model.document import Asked, Setting, asked, build, check_documen
 from interlock.model.labels import Label, Leg, category_of, leg_of
 from interlock.model.origins import value_digest
 from interlock.model.tools import Kind
-from tests.strategies import batches, label_tuples, manifests
+from tests.strategies import batches, fewer, label_tuples, manifests
 from tests.worlds import FixedClock
 
 BOB = value_digest(Kind.EMAIL, "bob@corp.example")
@@ -41,6 +41,7 @@ def document_of(entry: dict[str, Any], arguments: dict[str, Any], siblings: Any 
     return found
 
 
+@fewer(2)
 @given(data=st.data(), exposure=label_tuples(max_size=4), deafening=st.booleans())
 def test_t6_every_document_of_the_builder_fits_its_schema(data: st.DataObject, exposure: Any, deafening: bool) -> None:
     manifest = data.draw(manifests(min_size=1))
