@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from interlock.assembly import bundled, read_parts
 from interlock.cli.output import config_argument, console, existing, json_option, print_json
 from interlock.model.manifest import Manifest
-from interlock.model.settings import Settings
+from interlock.model.settings import parse_settings
 from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.counterexamples import as_scenario, leak_scenario
 from interlock.policy.embedded import EmbeddedEngine
@@ -64,7 +64,7 @@ def prove(configuration: Path, shipped: bool, write: Path | None, as_json: bool)
 
 
 def _shipped() -> tuple[Bundle, Manifest | None]:
-    return assemble(shipped_sources(), Settings()), None  # type: ignore[call-arg]
+    return assemble(shipped_sources(), parse_settings({})), None
 
 
 def _configured(path: Path) -> tuple[Bundle, Manifest | None]:

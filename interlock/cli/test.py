@@ -15,7 +15,7 @@ from rich.progress import Progress
 from interlock.assembly import bundled, interlock_for, interlock_with, read_configuration, read_parts
 from interlock.cli.output import config_argument, console, existing, json_option, print_json
 from interlock.errors import Misconfigured
-from interlock.model.settings import Settings
+from interlock.model.settings import parse_settings
 from interlock.policy.bundle import assemble
 from interlock.policy.rego_tests import Mutant, Suite, mutants, read_tests
 from interlock.policy.sources import shipped_directory, shipped_sources
@@ -74,7 +74,7 @@ def test(configuration: Path, shipped: bool, mutate: bool, junit: Path | None, a
 
 
 def _shipped() -> tuple[Suite, list[Path]]:
-    return Suite(assemble(shipped_sources(), Settings()), read_tests(shipped_directory())), []  # type: ignore[call-arg]
+    return Suite(assemble(shipped_sources(), parse_settings({})), read_tests(shipped_directory())), []
 
 
 def _configured(path: Path) -> tuple[Suite, list[Path]]:

@@ -36,7 +36,7 @@ def test_attack_rules_that_contradict_each_other_for_some_calls(tmp_path: Path) 
     outcome = did(guard, "read_file", {"path": "x"})
     assert got(outcome) == ("deny", "engine_error")
     shown = " ".join(reason.for_person + reason.for_model for reason in outcome.decision.reasons)
-    assert "/root/" not in shown
+    assert ".cargo" not in shown
     assert ".rs" not in shown
     assert "backtrace" not in shown.lower()
     assert did(guard, "read_file", {"path": "y"}).executed
@@ -56,7 +56,7 @@ def a_panic() -> BaseException:
         """What a library in another language throws."""
 
     PanicException.__module__ = "pyo3_runtime"
-    return PanicException("at src/lib.rs:1 in /root/x")
+    return PanicException("at src/lib.rs:1 in /home/builder/x")
 
 
 ERRORS = {
@@ -77,7 +77,7 @@ def test_attack_an_exception_of_any_class_denies(error: object) -> None:
     guard = fresh(Interlock(manifest=MANIFEST, journal=MemoryJournal(), engine=engine))
     outcome = did(guard, "calc")
     assert got(outcome) == ("deny", "engine_error")
-    assert "/root/" not in str(outcome.decision)
+    assert "/home/builder" not in str(outcome.decision)
     broken[0] = False
     assert did(guard, "calc").executed
 
