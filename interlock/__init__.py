@@ -10,9 +10,11 @@ from interlock.gate.guard import Guard
 from interlock.gate.tools import tool
 from interlock.model.calls import Call
 from interlock.model.decisions import Decision, Verdict
+from interlock.model.history import History, TokenBudget
 from interlock.model.labels import Taint
 from interlock.model.messages import Message, ToolUse
 from interlock.model.results import Outcome, Ticket, ToolResult
+from interlock.sessions import Session
 from interlock.stores.memory import MemoryJournal
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "Conversation",
     "Decision",
     "Guard",
+    "History",
     "Interlock",
     "InterlockError",
     "Manifest",
@@ -28,8 +31,10 @@ __all__ = [
     "Message",
     "NotPermitted",
     "Outcome",
+    "Session",
     "Taint",
     "Ticket",
+    "TokenBudget",
     "ToolResult",
     "ToolUse",
     "Verdict",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from interlock.errors import NotCanonical, Refused, Tampered
 from interlock.model.canonical import pack, parse
@@ -21,13 +21,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A conversation began. ``labels`` is empty for a new one, and what a resumed one brought along."""
+    """A conversation began. Everything but the names is empty for a new one.
+
+    Attributes:
+        parent: the conversation that this one came from, by fork, delegation, copy or a new start.
+        labels: what came along.
+        typed, texts: digests of the values and of the whole texts that the person typed there.
+        voices: digests of the parties whose words came along.
+        heard: ``voices`` is all of them. Otherwise untrusted labels may be anybody's words.
+        doubts: digests of calls of which nobody knows whether they happened.
+    """
 
     at: str
     conversation: str
     namespace: str = "default"
     parent: str = ""
     labels: tuple[Label, ...] = ()
+    typed: tuple[Digest, ...] = ()
+    texts: tuple[Digest, ...] = ()
+    voices: tuple[Digest, ...] = ()
+    heard: bool = False
+    doubts: tuple[Digest, ...] = ()
     kind: Literal["opened"] = "opened"
 
 
@@ -115,7 +129,81 @@ class Failed:
     kind: Literal["failed"] = "failed"
 
 
-Entry: TypeAlias = Opened | Typed | Admitted | Decided | Observed | Failed
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A stored conversation was taken up again. Whatever was in flight is in doubt, and ``labels`` join too."""
+
+    at: str
+    why: str
+    labels: tuple[Label, ...] = ()
+    kind: Literal["resumed"] = "resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The list of messages was replaced in place: compaction, eviction, thinning. The labels stay."""
+
+    at: str
+    before: int
+    after: int
+    kind: Literal["rewritten"] = "rewritten"
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """The messages of a failed turn were taken back. The labels stay."""
+
+    at: str
+    before: int
+    after: int
+    kind: Literal["rolled_back"] = "rolled_back"
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """Another conversation began with everything that this one held. The labels of both grow apart from here on."""
+
+    at: str
+    conversation: str
+    kind: Literal["forked"] = "forked"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildOpened:
+    """Work was delegated. ``labels`` is all that may come back from it; they are in flight until it is joined."""
+
+    at: str
+    conversation: str
+    labels: tuple[Label, ...]
+    kind: Literal["child_opened"] = "child_opened"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildJoined:
+    """Delegated work came back, however it ended. ``heard``: ``voices`` is everybody whose words came along."""
+
+    at: str
+    conversation: str
+    labels: tuple[Label, ...]
+    voices: tuple[Digest, ...] = ()
+    heard: bool = False
+    kind: Literal["child_joined"] = "child_joined"
+
+
+Entry: TypeAlias = (
+    Opened
+    | Typed
+    | Admitted
+    | Decided
+    | Observed
+    | Failed
+    | Resumed
+    | Rewritten
+    | RolledBack
+    | Forked
+    | ChildOpened
+    | ChildJoined
+)
 
 
 @cache
@@ -132,20 +220,33 @@ def encode(entry: Entry) -> bytes:
     return bytes(memoryview(pack(entry)))
 
 
-_KINDS: Final = {"opened", "typed", "admitted", "decided", "observed", "failed"}
-
-
 def decode(body: bytes, sequence: int = 0) -> Entry:
     """Read a stored entry.
 
     Raises:
         Tampered: the bytes are not the canonical form of an entry that this version knows.
     """
+    try:
+        value = parse(body)
+    except NotCanonical as error:
+        raise Tampered(sequence, f"not an entry that this version knows ({type(error).__name__})") from None
+    entry = read_entry(value, sequence)
+    if encode(entry) != body:
+        raise Tampered(sequence, "not the canonical form of its entry")
+    return entry
+
+
+def read_entry(value: Any, sequence: int = 0) -> Entry:
+    """Read an entry out of parsed JSON. Whether that was its canonical form is the caller's to check.
+
+    Raises:
+        Tampered: not an entry that this version knows.
+    """
     from pydantic import ValidationError
 
     try:
-        entry: Entry = _adapter().validate_python(parse(body))
-    except (NotCanonical, ValidationError) as error:
+        entry: Entry = _adapter().validate_python(value)
+    except ValidationError as error:
         raise Tampered(sequence, f"not an entry that this version knows ({type(error).__name__})") from None
     try:
         for name in ("labels", "private", "untrusted", "opens"):
@@ -153,6 +254,4 @@ def decode(body: bytes, sequence: int = 0) -> Entry:
                 label(one)
     except Refused:
         raise Tampered(sequence, "holds a label that is none") from None
-    if encode(entry) != body:
-        raise Tampered(sequence, "not the canonical form of its entry")
     return entry
