@@ -7,6 +7,7 @@ from interlock.assembly import Interlock, Manifest
 from interlock.errors import Bug, InterlockError, NotPermitted
 from interlock.gate.conversation import Conversation
 from interlock.gate.guard import Guard
+from interlock.gate.identity import Identities
 from interlock.gate.tools import tool
 from interlock.model.calls import Call
 from interlock.model.decisions import Decision, Verdict
@@ -24,6 +25,7 @@ __all__ = [
     "Decision",
     "Guard",
     "History",
+    "Identities",
     "Interlock",
     "InterlockError",
     "Manifest",

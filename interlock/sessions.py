@@ -15,6 +15,7 @@ from interlock.model.digests import NO_DIGEST
 from interlock.model.entries import Admitted
 from interlock.model.labels import EVERY_LEG, Label
 from interlock.model.messages import Message
+from interlock.model.state import State
 from interlock.model.transcript import Cover, Snapshot, Transcript, answered
 from interlock.ports import Clock
 from interlock.stores.session_file import SessionFile
@@ -94,6 +95,11 @@ class Session:
         messages, covers = answered(stored.messages, stored.covers)
         conversation = Conversation.attached(file.folded, file, file, Transcript(messages, covers), clock)
         return cls(file, conversation, clock)
+
+    @property
+    def state(self) -> State:
+        """Security state, as in the file."""
+        return self._file.folded
 
     @property
     def path(self) -> Path:

@@ -22,20 +22,21 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING, Final
 
 from interlock.errors import Conflict, JournalUnavailable, SessionBusy, Tampered
 from interlock.model.chain import GENESIS, Head, Sealed, head, seal, verify
 from interlock.model.digests import Digest
 from interlock.model.entries import Entry, Opened, Resumed, Rewritten
 from interlock.model.labels import EVERY_LEG, Label
-from interlock.model.messages import Message
+from interlock.model.messages import Message, Role
 from interlock.model.records import Change, Record, body_of, labels_in, line_of, read_line, salvaged
 from interlock.model.state import State, apply
 from interlock.model.transcript import Cover, Everything, Transcript, common, grew, unpaired
 from interlock.stores.head_file import SLOT, head_of, read_slots, slot_bytes, slot_of, sync_folder
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 HEADER: Final = b'{"interlock_session":1}\n'
 
@@ -89,8 +90,7 @@ class SessionFile:
         self._messages: list[Message] = []
         self._covers: list[Cover] = []
         self._everything = Everything()
-        # Advisory and by file description: a second open in this process is kept out like one in another.
-        self._lock = FileLock(path.with_name(path.name + ".lock"), timeout=0, mode=0o600, thread_local=False)
+        self._lock: BaseFileLock | None = None
 
     # --- opening ----------------------------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class SessionFile:
             if log is not None and held is not None:
                 _refuse_other_versions(path, log)
             try:
-                self._replay(log, held, at)
+                self._resume(log, held, at)
             except Tampered as problem:
                 self._begin_again(log, held, f"{problem}", at, new_id)
         except OSError as error:
@@ -152,6 +152,8 @@ class SessionFile:
         return self
 
     def _claim(self) -> None:
+        from filelock import FileLock, Timeout  # loaded late: most programs that import Interlock open no session
+
         folder = self.path.parent
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -160,7 +162,10 @@ class SessionFile:
                     f"{folder}: everybody may write there and could swap the file; name a folder of its own"
                     " (one that does not exist yet is made with mode 0700)"
                 )
-            self._lock.acquire()
+            # By file description: a second open in this process is kept out like one in another.
+            lock = FileLock(self.path.with_name(self.path.name + ".lock"), timeout=0, mode=0o600, thread_local=False)
+            lock.acquire()
+            self._lock = lock
         except Timeout:
             raise SessionBusy(
                 f"{self.path} is open already, in this process or another one; one writer at a time: close it there"
@@ -168,7 +173,34 @@ class SessionFile:
         except OSError as error:
             raise JournalUnavailable(f"{folder}: {error.strerror or type(error).__name__}") from error
 
-    def _replay(self, log: bytes | None, held_bytes: bytes | None, at: str) -> None:
+    @classmethod
+    def look(cls, path: Path, *, key: bytes = b"") -> SessionFile:
+        """Read a file and hold it against its head, without a lock and without writing anything.
+
+        Raises:
+            JournalUnavailable: there is no such session, it can't be read, or another version wrote it.
+            Tampered: it is damaged, at the first broken place.
+        """
+        self = cls(path, key, DISK)
+        self._broken = "it was opened for looking only"
+        log, held = _bytes(path), _bytes(head_of(path))
+        if log is None and held is None:
+            raise JournalUnavailable(f"{path}: there is no session")
+        if log is not None:
+            _refuse_other_versions(path, log)
+        self._replay(log, held)
+        return self
+
+    def _resume(self, log: bytes | None, held: bytes | None, at: str) -> None:
+        missing = self._replay(log, held)
+        self._open()
+        if log is not None and self._size != len(log):
+            self._disk.truncate(self._descriptor, self._size)
+            self._disk.sync(self._descriptor)
+        self._write(Record((Resumed(at, "loaded", tuple(sorted(missing))),)))
+
+    def _replay(self, log: bytes | None, held_bytes: bytes | None) -> set[Label]:
+        """Read everything. Returns labels that only a checkpoint or a line that is to be cut off knows: they count."""
         if log is None:
             raise Tampered(0, "the file is gone, its head is here")
         if held_bytes is None:
@@ -196,13 +228,7 @@ class SessionFile:
             raise Tampered(1, "no conversation was opened")
         self._state, self._place, self._previous = state, len(chain), chain[-1].digest
         self._size = len(HEADER) + sum(len(line) + 1 for line in acknowledged)
-        self._open()
-        if self._size != len(log):
-            self._disk.truncate(self._descriptor, self._size)
-            self._disk.sync(self._descriptor)
-        # Labels that only a checkpoint knows still count, and so do those of a line that was cut off.
-        missing |= {one for line in after for one in labels_in(line)}
-        self._write(Record((Resumed(at, "loaded", tuple(sorted(missing))),)))
+        return missing | {one for line in after for one in labels_in(line)}
 
     def _folded(self, state: State, record: Record, place: int) -> State:
         for entry in record.entries:
@@ -221,14 +247,15 @@ class SessionFile:
         for data, name in ((log, evidence), (held, head_of(evidence))):
             if data is not None:
                 self._place_file(name, data)
-        messages = salvaged((log or b"").split(b"\n"))
+        # Nobody knows who wrote what is left. It may be read under every label, but not with the operator's voice.
+        messages = tuple(one for one in salvaged((log or b"").split(b"\n")) if one.role is not Role.SYSTEM)
         if unpaired(messages):
-            messages = tuple(one for one in messages if one.role.value in ("user", "system"))
+            messages = tuple(one for one in messages if one.role is Role.USER)
         self.damage = f"{why}; the damaged files are kept as {evidence.name}"
         self._state, self._place, self._previous = State(), 0, GENESIS
         self._messages, self._covers, self._everything = [], [], Everything()
         unknown = tuple(None for _ in messages)
-        entries = (Opened(at, new_id, labels=EVERY_LEG), Resumed(at, f"damaged: {why}", EVERY_LEG))
+        entries = (Opened(at, new_id), Resumed(at, f"damaged, {why}", EVERY_LEG))
         self._first_record(Record(entries, (Change(0, messages, unknown),), EVERY_LEG))
 
     def _open(self) -> None:
@@ -424,7 +451,8 @@ class SessionFile:
                 if descriptor >= 0:
                     os.close(descriptor)
             self._descriptor = self._head = -1
-            self._lock.release()
+            if self._lock is not None:
+                self._lock.release()
 
 
 def _descriptor(path: Path, flags: int) -> int:

@@ -327,7 +327,7 @@ def test_a_request_is_the_history_without_its_system_message(history: History) -
         request.system = ""  # type: ignore[misc]
 
 
-def test_the_names_of_the_readme() -> None:
+def test_the_names_work_as_they_are_written() -> None:
     h = History()
     h.push(Message.system("…"))
     h.push(Message.user("…"))
