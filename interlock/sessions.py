@@ -15,8 +15,8 @@ from interlock.model.digests import NO_DIGEST
 from interlock.model.entries import Admitted
 from interlock.model.labels import EVERY_LEG, Label
 from interlock.model.messages import Message
-from interlock.model.state import State
-from interlock.model.transcript import Cover, Snapshot, Transcript, answered
+from interlock.model.state import State, bounded
+from interlock.model.transcript import Cover, Snapshot, Transcript, answered, common, joined
 from interlock.ports import Clock
 from interlock.stores.session_file import SessionFile
 
@@ -140,9 +140,11 @@ class Session:
         labels = tuple(conversation.exposure)
         source = f"recorded from {conversation.id}"
         entries = [Admitted(at, source, labels, NO_DIGEST, 0, unheard=True)] if labels else []
-        begun = Transcript(before.messages, before.covers)
-        self._file.sync((begun, *_states(conversation.transcript)), at, entries)
-        self.conversation.follow(conversation.transcript)
+        own = self.conversation.transcript
+        theirs = (Transcript(before.messages, before.covers), *_states(conversation.transcript))
+        known = bounded((*self.conversation.exposure, *labels))
+        self._file.sync((own, *(_covered(one, own, known) for one in theirs)), at, entries)
+        self.conversation.follow(self._file.transcript())
 
     def close(self) -> None:
         """Write what is not yet in the file, and let go of it. Guards of the conversation are refused from here on."""
@@ -171,8 +173,16 @@ class Session:
 
 def _states(transcript: Transcript) -> tuple[Transcript, ...]:
     """The lists of a run in order; of those that were replaced nobody knows any more what covered them."""
-    replaced = (*transcript.rewritten, *transcript.undone)
+    replaced = (one.messages for one in transcript.past)
     return (*(Transcript(one, (None,) * len(one)) for one in replaced), transcript)
+
+
+def _covered(theirs: Transcript, own: Transcript, known: tuple[Label, ...]) -> Transcript:
+    """The messages of another conversation under what this one knows: never less than it knew of a message already, and
+    of new ones all that either of both holds."""
+    kept = common(own.messages, theirs.messages)
+    shared = map(joined, own.covers[:kept], theirs.covers[:kept])
+    return Transcript(theirs.messages, (*shared, *(joined(one, known) for one in theirs.covers[kept:])))
 
 
 def _absolute(path: str | os.PathLike[str]) -> Path:

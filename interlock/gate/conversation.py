@@ -210,8 +210,7 @@ class Conversation:
             Refused: it is no Message.
             JournalUnavailable: the label of an image is not on record; then the message is not added.
         """
-        if not isinstance(message, Message):
-            raise Refused(f"a conversation takes messages, not {type(message).__name__}")
+        _checked((message,))
         for image in message.images:
             self.record(Admitted(self._now(), "image", (IMAGE,), content_digest(image.media_type), len(image.payload)))
         with LOCK:
@@ -248,9 +247,7 @@ class Conversation:
             Refused: something that is no message, or a call and its result would be parted (T17).
             JournalUnavailable: not on record; then the messages stay.
         """
-        new = tuple(messages)
-        if not all(isinstance(one, Message) for one in new):
-            raise Refused("a conversation takes messages")
+        new = _checked(messages)
         with LOCK:
             old = self._transcript
             parted = unpaired(new) - unpaired(old.messages)
@@ -406,7 +403,7 @@ class Conversation:
         other._begin(inherited(state, self._now(), other.id, restart=True), self._clock, Transcript())
         if instructions:
             other.push(Message.system(instructions))
-        for message in ever((*old.rewritten, *old.undone, old.messages)):
+        for message in ever((*(one.messages for one in old.past), old.messages)):
             if message.role in (Role.USER, Role.TOOL):
                 for block in message.blocks:
                     if isinstance(block, Text) and content_digest(block.text) in state.texts:
@@ -591,8 +588,18 @@ def new_id() -> str:
 
 def _revived(opened: Opened, messages: tuple[Message, ...], covers: tuple[Cover, ...]) -> Conversation:
     conversation = Conversation.__new__(Conversation)
+    _checked(messages)
     conversation._begin(replace(opened, conversation=new_id()), SystemClock(), Transcript(messages, covers))
     return conversation
+
+
+def _checked(messages: Iterable[Message]) -> tuple[Message, ...]:
+    found = tuple(messages)
+    for one in found:
+        if not isinstance(one, Message):
+            raise Refused(f"a conversation takes messages, not {type(one).__name__}")
+        one.check()
+    return found
 
 
 def _may_bring(tools: Iterable[ToolSpec] | None) -> tuple[Label, ...]:

@@ -19,6 +19,7 @@ from interlock.model.digests import Digest
 from interlock.model.entries import Entry, encode, read_entry
 from interlock.model.labels import EVERY_LEG, Label, label
 from interlock.model.messages import Block, Image, Message, Role, Text, ToolAnswer, ToolUse
+from interlock.model.results import type_name
 from interlock.model.transcript import Cover
 
 MAX_LINE: Final = 64 * MAX_BYTES
@@ -85,7 +86,7 @@ def read_line(line: bytes, place: int) -> tuple[Sealed, Record]:
         value = json.loads(line)
         record = _record(value["body"], place)
         sealed = Sealed(value["sequence"], Digest(value["previous"]), body_of(record), Digest(value["digest"]))
-        if line_of(sealed) != line:
+        if type(sealed.sequence) is not int or line_of(sealed) != line:
             raise Tampered(place, "is not written as this version writes it")
     except Tampered:
         raise
@@ -164,7 +165,14 @@ def _plain(value: Any) -> Any:
     try:
         return json.loads(_dump(value))
     except (TypeError, ValueError, RecursionError):
+        return _as_text(value)
+
+
+def _as_text(value: Any) -> str:
+    try:
         return str(value)
+    except Exception:  # an object that fights back, or a number with thousands of digits: its kind must do
+        return f"({type_name(type(value)) or 'a value'} that can't be shown)"
 
 
 def _message(value: Any) -> tuple[Message, Cover]:

@@ -170,7 +170,7 @@ def inherited(state: State, at: str, conversation: str, *, restart: bool = False
     """
     doubts = tuple(sorted(_doubted(state, (flight.call for flight in state.in_flight.values())).doubts))
     if restart:
-        open_still = tuple(one for one in state.exposure if leg_of(one) is Leg.EGRESS)
+        open_still = bounded(one for one in state.exposure if leg_of(one) is Leg.EGRESS)
         return Opened(at, conversation, state.namespace, state.conversation, open_still, heard=True, doubts=doubts)
     voices, anybody = state.heard()
     return Opened(
@@ -178,7 +178,7 @@ def inherited(state: State, at: str, conversation: str, *, restart: bool = False
         conversation,
         state.namespace,
         state.conversation,
-        tuple(state.exposure),
+        bounded(state.exposure),
         tuple(sorted(state.typed))[:MAX_INHERITED_TYPED],
         tuple(sorted(state.texts))[:MAX_INHERITED_TEXTS],
         tuple(sorted(voices))[:MAX_VOICES],
@@ -210,11 +210,14 @@ def _resumed(state: State, entry: Resumed) -> State:
     voices, anybody = state.heard()
     calls = tuple(flight.call for flight in state.in_flight.values())
     source = Source(entry.at, 0, f"resumed: {entry.why}")
+    whole = state.exposure
+    if len(whole) > MAX_LABELS:
+        whole = _joined(state.taint, tuple(whole), source)
     heard = _heard(state, tuple(voices), unheard=anybody or _untrusted(entry.labels))
     return replace(
         _doubted(heard, calls),
         version=state.version + 1,
-        taint=_joined(state.exposure, entry.labels, source),
+        taint=_joined(whole, entry.labels, source),
         in_flight=MappingProxyType({}),
         children=MappingProxyType({}),
     )
@@ -326,6 +329,14 @@ def _heard(state: State, voices: tuple[Digest, ...], *, unheard: bool) -> State:
         return state
     together = state.voices | frozenset(voices)
     return replace(state, deafening=True) if len(together) > MAX_VOICES else replace(state, voices=together)
+
+
+def bounded(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """These labels sorted, or, when they are more than a conversation may hold, the unknown of each of their legs."""
+    found = sorted(set(labels))
+    if len(found) > MAX_LABELS:
+        found = sorted({Label(f"{leg_of(one).value}:unknown") for one in found})
+    return tuple(found)
 
 
 def _joined(taint: Taint, labels: tuple[Label, ...], source: Source) -> Taint:

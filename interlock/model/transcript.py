@@ -32,21 +32,32 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """A whole list of messages that a rewrite, or otherwise a rollback, replaced."""
+
+    messages: tuple[Message, ...]
+    rewrite: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """Messages and what is known of them.
 
     Attributes:
         covers: as long as ``messages``.
-        rewritten: the whole lists that rewrites replaced during the current run, oldest first.
-        undone: the whole lists that rollbacks replaced during the current run, oldest first.
+        past: what was replaced during the current run, oldest first.
         pressure: how full the model's context is.
     """
 
     messages: tuple[Message, ...] = ()
     covers: tuple[Cover, ...] = ()
-    rewritten: tuple[tuple[Message, ...], ...] = ()
-    undone: tuple[tuple[Message, ...], ...] = ()
+    past: tuple[Replaced, ...] = ()
     pressure: Pressure = field(default_factory=Pressure)
+
+    @property
+    def rewritten(self) -> tuple[tuple[Message, ...], ...]:
+        """The whole lists that rewrites replaced during the current run, oldest first."""
+        return tuple(one.messages for one in self.past if one.rewrite)
 
     def pushed(self, message: Message, cover: Cover) -> Transcript:
         """One message more."""
@@ -65,7 +76,7 @@ class Transcript:
         last = self.messages[-1]
         folded = Message(last.role, (*last.blocks, Text(text)))
         return replace(
-            self, messages=(*self.messages[:-1], folded), covers=(*self.covers[:-1], _joined(self.covers[-1], cover))
+            self, messages=(*self.messages[:-1], folded), covers=(*self.covers[:-1], joined(self.covers[-1], cover))
         )
 
     def replaced(self, messages: Sequence[Message]) -> Transcript:
@@ -75,13 +86,13 @@ class Transcript:
             self,
             messages=new,
             covers=covers_after(self.messages, self.covers, new),
-            rewritten=(*self.rewritten, self.messages),
+            past=(*self.past, Replaced(self.messages, rewrite=True)),
             pressure=self.pressure.rewritten(),
         )
 
     def begun(self) -> Transcript:
         """A run starts: what earlier runs replaced is forgotten here."""
-        return replace(self, rewritten=(), undone=())
+        return replace(self, past=())
 
     def rolled_back(self, before: Snapshot, own: Callable[[str], bool]) -> Transcript:
         """The messages before a failed run, without the prompt that started it.
@@ -99,7 +110,7 @@ class Transcript:
             self,
             messages=messages,
             covers=covers,
-            undone=(*self.undone, self.messages),
+            past=(*self.past, Replaced(self.messages, rewrite=False)),
             pressure=self.pressure.rewritten(),
         )
 
@@ -246,5 +257,6 @@ def _typed(block: Block, own: Callable[[str], bool]) -> bool:
     return isinstance(block, Text) and own(block.text)
 
 
-def _joined(one: Cover, other: Cover) -> Cover:
+def joined(one: Cover, other: Cover) -> Cover:
+    """What covers a message that both cover; what is unknown stays unknown."""
     return None if one is None or other is None else tuple(sorted({*one, *other}))

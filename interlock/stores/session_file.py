@@ -19,6 +19,7 @@ import os
 import re
 import stat
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,7 @@ from interlock.model.entries import Entry, Opened, Resumed, Rewritten
 from interlock.model.labels import EVERY_LEG, Label
 from interlock.model.messages import Message, Role
 from interlock.model.records import Change, Record, body_of, labels_in, line_of, read_line, salvaged
-from interlock.model.state import State, apply
+from interlock.model.state import State, apply, bounded
 from interlock.model.transcript import Cover, Everything, Transcript, common, grew, unpaired
 from interlock.stores.head_file import SLOT, head_of, read_slots, slot_bytes, slot_of, sync_folder
 
@@ -82,6 +83,8 @@ class SessionFile:
         self._mutex = threading.Lock()
         self._pid = os.getpid()
         self._descriptor = self._head = -1
+        self._opened: list[int] = []
+        weakref.finalize(self, _let_go, self._opened)
         self._broken = ""
         self._size = self._place = 0
         self._previous: Digest = GENESIS
@@ -137,7 +140,7 @@ class SessionFile:
             log, held = _bytes(path), _bytes(head_of(path))
             if log is None and held is None:
                 raise JournalUnavailable(f"{path}: there is no session; create one")
-            if log is not None and held is not None:
+            if log is not None:
                 _refuse_other_versions(path, log)
             try:
                 self._resume(log, held, at)
@@ -260,7 +263,9 @@ class SessionFile:
 
     def _open(self) -> None:
         self._descriptor = _descriptor(self.path, os.O_RDWR)
+        self._opened.append(self._descriptor)
         self._head = _descriptor(head_of(self.path), os.O_RDWR)
+        self._opened.append(self._head)
 
     # --- the journal ------------------------------------------------------------------------------------------------
 
@@ -312,12 +317,12 @@ class SessionFile:
         """
         with self._writing():
             changes = self._changes(states)
-            new, before = list(entries), len(self._messages)
+            new, current = list(entries), list(self._messages)
             for change in changes:
                 after = change.keep + len(change.messages)
-                if change.keep < before and not self._folds(change, before):
-                    new.append(Rewritten(at, before, after))
-                before = after
+                if change.keep < len(current) and not _folds(change, current):
+                    new.append(Rewritten(at, len(current), after))
+                current[change.keep :] = change.messages
             if new or changes:
                 self._written(self._checkpointed(new, changes))
 
@@ -328,10 +333,6 @@ class SessionFile:
     def transcript(self) -> Transcript:
         """The messages as they stand in the file."""
         return Transcript(tuple(self._messages), tuple(self._covers))
-
-    def _folds(self, change: Change, before: int) -> bool:
-        """Does a change only make the last message longer? Then it is the person's text, and no rewrite."""
-        return change.keep == before - 1 and bool(change.messages) and grew(self._messages[-1], change.messages[0])
 
     def _changes(self, states: Sequence[Transcript]) -> tuple[Change, ...]:
         found: list[Change] = []
@@ -348,7 +349,7 @@ class SessionFile:
         state = self._state
         for entry in entries:
             state = apply(state, entry)
-        return Record(tuple(entries), changes, tuple(state.exposure) if changes else ())
+        return Record(tuple(entries), changes, bounded(state.exposure) if changes else ())
 
     def _changed(self, change: Change) -> None:
         self._messages[change.keep :] = change.messages
@@ -426,7 +427,7 @@ class SessionFile:
         self._state = state
 
     def _headed(self, state: State, sealed: Sealed) -> Head:
-        return head(sealed.sequence, sealed.digest, tuple(state.exposure), self._key)
+        return head(sealed.sequence, sealed.digest, bounded(state.exposure), self._key)
 
     def _place_file(self, name: Path, data: bytes) -> None:
         """A whole file, durable, or none."""
@@ -447,12 +448,20 @@ class SessionFile:
         with self._mutex:
             self.closed = True
             self._broken = self._broken or "the session is closed"
-            for descriptor in (self._descriptor, self._head):
-                if descriptor >= 0:
-                    os.close(descriptor)
+            _let_go(self._opened)
             self._descriptor = self._head = -1
             if self._lock is not None:
                 self._lock.release()
+
+
+def _folds(change: Change, current: Sequence[Message]) -> bool:
+    """Does a change only make the last message longer? Then it is the person's text, and no rewrite."""
+    return change.keep == len(current) - 1 and bool(change.messages) and grew(current[-1], change.messages[0])
+
+
+def _let_go(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())
 
 
 def _descriptor(path: Path, flags: int) -> int:
@@ -479,7 +488,7 @@ def _refuse_other_versions(path: Path, log: bytes) -> None:
     if log.startswith(HEADER):
         return
     version = re.fullmatch(rb'\{"interlock_session":([0-9]{1,9})\}', first)
-    if version:
+    if version and version[1] != b"1":  # a file of our own may be cut before the end of its first line
         raise JournalUnavailable(f"{path} was written by version {version[1].decode()}; this one reads version 1")
 
 
