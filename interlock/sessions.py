@@ -11,8 +11,6 @@ from typing import Self
 from interlock.errors import JournalUnavailable, Refused
 from interlock.gate.conversation import Conversation, SystemClock, new_id
 from interlock.gate.steps import stamp
-from interlock.model.digests import NO_DIGEST
-from interlock.model.entries import Admitted
 from interlock.model.labels import EVERY_LEG, Label
 from interlock.model.messages import Message
 from interlock.model.state import State, bounded
@@ -92,7 +90,7 @@ class Session:
         clock = clock or SystemClock()
         file = SessionFile.load(_absolute(path), stamp(clock.now()), new_id(), key=key)
         stored = file.transcript()
-        messages, covers = answered(stored.messages, stored.covers)
+        messages, covers = answered(stored.messages, stored.covers, bounded(file.folded.exposure))
         conversation = Conversation.attached(file.folded, file, file, Transcript(messages, covers), clock)
         return cls(file, conversation, clock)
 
@@ -137,13 +135,12 @@ class Session:
             # Its rewrites and rollbacks are in the file since they happened.
             self._file.sync((conversation.transcript,), at)
             return
-        labels = tuple(conversation.exposure)
-        source = f"recorded from {conversation.id}"
-        entries = [Admitted(at, source, labels, NO_DIGEST, 0, unheard=True)] if labels else []
-        own = self.conversation.transcript
+        # The messages first, then the labels: what lands in between is covered, and labels without content do no harm.
         theirs = (Transcript(before.messages, before.covers), *_states(conversation.transcript))
-        known = bounded((*self.conversation.exposure, *labels))
-        self._file.sync((own, *(_covered(one, own, known) for one in theirs)), at, entries)
+        self.conversation.learn(conversation.state, f"recorded from {conversation.id}")
+        own = self.conversation.transcript
+        known = bounded((*self.conversation.exposure, *conversation.exposure))
+        self._file.sync((own, *(_covered(one, own, known) for one in theirs)), at)
         self.conversation.follow(self._file.transcript())
 
     def close(self) -> None:

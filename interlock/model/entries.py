@@ -58,7 +58,10 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Content entered without a tool. Written before the content is visible to the model."""
+    """Content entered without a tool. Written before the content is visible to the model.
+
+    ``doubts``: calls of another conversation that came along, of which nobody knows whether they happened.
+    """
 
     at: str
     source: str
@@ -67,6 +70,7 @@ class Admitted:
     length: int
     voices: tuple[Digest, ...] = ()
     unheard: bool = False
+    doubts: tuple[Digest, ...] = ()
     kind: Literal["admitted"] = "admitted"
 
 
@@ -187,6 +191,7 @@ class ChildJoined:
     labels: tuple[Label, ...]
     voices: tuple[Digest, ...] = ()
     heard: bool = False
+    doubts: tuple[Digest, ...] = ()
     kind: Literal["child_joined"] = "child_joined"
 
 

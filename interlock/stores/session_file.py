@@ -33,7 +33,7 @@ from interlock.model.labels import EVERY_LEG, Label
 from interlock.model.messages import Message, Role
 from interlock.model.records import Change, Record, body_of, labels_in, line_of, read_line, salvaged
 from interlock.model.state import State, apply, bounded
-from interlock.model.transcript import Cover, Everything, Transcript, common, grew, unpaired
+from interlock.model.transcript import Cover, Everything, Transcript, answers, common, grew, unpaired
 from interlock.stores.head_file import SLOT, head_of, read_slots, slot_bytes, slot_of, sync_folder
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class SessionFile:
         # Nobody knows who wrote what is left. It may be read under every label, but not with the operator's voice.
         messages = tuple(one for one in salvaged((log or b"").split(b"\n")) if one.role is not Role.SYSTEM)
         if unpaired(messages):
-            messages = tuple(one for one in messages if one.role is Role.USER)
+            messages = tuple(one for one in messages if one.role is Role.USER and not (one.uses or answers(one)))
         self.damage = f"{why}; the damaged files are kept as {evidence.name}"
         self._state, self._place, self._previous = State(), 0, GENESIS
         self._messages, self._covers, self._everything = [], [], Everything()
@@ -309,7 +309,7 @@ class SessionFile:
         with self._writing():
             self._written(self._checkpointed((entry,), self._changes((old, new))))
 
-    def sync(self, states: Sequence[Transcript], at: str, entries: Sequence[Entry] = ()) -> None:
+    def sync(self, states: Sequence[Transcript], at: str) -> None:
         """Write what is new in these lists, in order: what continues is appended, anything else is a rewrite.
 
         Raises:
@@ -317,7 +317,7 @@ class SessionFile:
         """
         with self._writing():
             changes = self._changes(states)
-            new, current = list(entries), list(self._messages)
+            new, current = list[Entry](), list(self._messages)
             for change in changes:
                 after = change.keep + len(change.messages)
                 if change.keep < len(current) and not _folds(change, current):
