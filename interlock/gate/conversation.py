@@ -383,15 +383,19 @@ class Conversation:
         child._parent, child._may_bring = self, _may_bring(tools)
         with LOCK:
             self._start(child)
-            state = self.state
+            state = self._as_a_child_begins()
         child._delegate(state)
         with LOCK:
             # Read again: what landed in between was in flight before, or is new; both belong to its beginning.
-            now = self.state
-            others = {name: one for name, one in now.children.items() if name != child.id}
-            self._inherit(child, replace(now, taint=now.taint.join(state.exposure), children=others), Transcript())
+            now = self._as_a_child_begins()
+            self._inherit(child, replace(now, taint=now.taint.join(state.exposure)), Transcript())
         child.push(Message.user(task))
         return child
+
+    def _as_a_child_begins(self) -> State:
+        """What a task can have been shaped by. Work that is still with other children has brought nothing yet; when it
+        does, it comes here and not to them."""
+        return replace(self.state, children={})
 
     def join(self, child: Conversation) -> None:
         """Take in everything that a child holds, however it ended. May be repeated: labels only add.
@@ -556,10 +560,11 @@ class Conversation:
 
     def _sift_heirs(self) -> None:
         """Forks that are gone, or that nothing can come late for, cost nothing any more."""
-        waiting = any(one.waits is None or one.waits for one in self._expects)
-        self._heirs = [
-            one for one in self._heirs if one.fork() is not None and (waiting or one.waits is None or one.waits)
-        ]
+        with LOCK:  # a fork may be added meanwhile
+            waiting = any(one.waits is None or one.waits for one in self._expects)
+            self._heirs = [
+                one for one in self._heirs if one.fork() is not None and (waiting or one.waits is None or one.waits)
+            ]
 
     def bind(self, journal: Journal) -> None:
         """Give this conversation to a journal, once. A conversation of a session keeps the session's.

@@ -7,6 +7,7 @@ result (T17), except that the calls of the very last message may still be under 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from typing import TypeAlias
 
 from interlock.errors import Refused
 from interlock.model.labels import Label
-from interlock.model.messages import Block, Message, Role, Text, ToolAnswer, ToolUse
+from interlock.model.messages import Block, Message, Role, Text, ToolAnswer, ToolUse, plain
 from interlock.model.pressure import Pressure
 from interlock.model.turns import NO_OUTCOME
 
@@ -24,11 +25,15 @@ Cover: TypeAlias = tuple[Label, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A transcript as it stood before a run, of one conversation."""
+    """A transcript as it stood before a run, of one conversation. ``covers`` is as long as ``messages``."""
 
     conversation: str
     messages: tuple[Message, ...]
     covers: tuple[Cover, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.covers) != len(self.messages):
+            raise Refused("a snapshot has one cover for each message; take it with conversation.snapshot()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,13 @@ def parted(old: Sequence[Message], new: Sequence[Message]) -> tuple[str, ...]:
     """
     more = unpaired(new) - unpaired(old)
     still = Counter(use.id for use in open_uses(new)) - Counter(use.id for use in open_uses(old))
+    if not still and open_uses(new) and _last_asked(old) != _last_asked(new):
+        still = Counter(use.id for use in open_uses(new))  # the same ids, of another round
     return tuple(sorted(more + still))
+
+
+def _last_asked(messages: Sequence[Message]) -> str:
+    return next((_text_of(one) for one in reversed(messages) if one.uses), "")
 
 
 def answers(message: Message) -> tuple[ToolAnswer, ...]:
@@ -195,7 +206,7 @@ def covers_after(old: Sequence[Message], covers: Sequence[Cover], new: Sequence[
 def common(old: Sequence[Message], new: Sequence[Message]) -> int:
     """How many messages two lists share from the beginning."""
     for place, (one, other) in enumerate(zip(old, new, strict=False)):
-        if one is not other and one != other:
+        if one is not other and _key(one) != _key(other):
             return place
     return min(len(old), len(new))
 
@@ -264,7 +275,15 @@ def grew(old: Message, new: Message) -> bool:
 
 def _key(message: Message) -> Message | str:
     """What equal messages share. Arguments of calls can't be hashed, so a message that has some is its text form."""
-    return repr(message) if message.uses else message
+    return _text_of(message) if message.uses else message
+
+
+def _text_of(message: Message) -> str:
+    parts = [
+        [block.id, block.name, block.server, plain(block.arguments)] if isinstance(block, ToolUse) else repr(block)
+        for block in message.blocks
+    ]
+    return json.dumps([message.role.value, parts], sort_keys=True)
 
 
 def _prompt(message: Message, own: Callable[[str], bool]) -> bool:
