@@ -7,6 +7,7 @@ into a wider bucket that knows at least as much as any conversation it might be,
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
@@ -21,14 +22,17 @@ from interlock.model.state import State, apply
 MAX_CONVERSATIONS: Final = 10_000
 MAX_CALLS: Final = 1_000_000
 MAX_OWNERS: Final = 32
+FORGOTTEN_BITS: Final = 24
 ANY: Final = "*"  # no id of a conversation
 
 
 class Identities:
     """Conversations by the ids of their tool calls, per principal: whoever the host answers to (a user, a tenant).
 
-    Bounded. What is pushed out leaves all that it held in a wider bucket, so forgetting only adds. Safe to share
-    between threads.
+    Bounded. What is pushed out leaves all that it held in a wider bucket, so forgetting only adds. Keep working
+    conversations noted: one that is pushed out and goes on learns what its bucket does not. A provider that gives the
+    same ids in every conversation (``call_0``) names all of them; note those with ids of your own. Safe to share between
+    threads.
     """
 
     def __init__(self, *, conversations: int = MAX_CONVERSATIONS, calls: int = MAX_CALLS) -> None:
@@ -39,6 +43,7 @@ class Identities:
         self._owners: OrderedDict[tuple[str, str], frozenset[str]] = OrderedDict()
         self._buckets: OrderedDict[str, Conversation] = OrderedDict()
         self._lost = Conversation()
+        self._forgotten = bytearray()  # one bit for each id that was forgotten; others that share it count as forgotten
 
     def note(self, conversation: Conversation, call_ids: Iterable[str] = (), *, principal: str = "") -> None:
         """Remember a conversation, by these call ids and by those that stand in its messages.
@@ -52,7 +57,10 @@ class Identities:
             self._known[key] = conversation
             self._known.move_to_end(key)
             for one in ids:
-                owners = self._owners.get((principal, one), frozenset()) | {conversation.id}
+                known = self._owners.get((principal, one))
+                if known is None:
+                    known = frozenset({ANY}) if self._was_forgotten(principal, one) else frozenset()
+                owners = known | {conversation.id}
                 self._owners[principal, one] = owners if len(owners) <= MAX_OWNERS else frozenset({ANY})
                 self._owners.move_to_end((principal, one))
             while len(self._known) > self._conversations:
@@ -60,10 +68,13 @@ class Identities:
                 self.bucket(name).learn(forgotten.state, forgotten.id)  # first kept, then forgotten
                 del self._known[oldest[0]]
             while len(self._owners) > self._calls:
-                (name, _), owners = next(iter(self._owners.items()))
+                (name, one), owners = next(iter(self._owners.items()))
                 for owner in owners:
                     if (name, owner) in self._known:
                         self.bucket(name).learn(self._known[name, owner].state, owner)
+                self._forgotten = self._forgotten or bytearray(1 << (FORGOTTEN_BITS - 3))
+                place = _place(name, one)
+                self._forgotten[place >> 3] |= 1 << (place & 7)
                 self._owners.popitem(last=False)
 
     def recognise(
@@ -103,6 +114,10 @@ class Identities:
                 chosen.learn(_STRANGER, "calls that nobody knows")
             return chosen
 
+    def _was_forgotten(self, principal: str, call_id: str) -> bool:
+        place = _place(principal, call_id)
+        return bool(self._forgotten) and bool(self._forgotten[place >> 3] >> (place & 7) & 1)
+
     def bucket(self, principal: str = "") -> Conversation:
         """The conversation of everything that can't be told apart for a principal."""
         with LOCK:
@@ -115,6 +130,11 @@ class Identities:
                     del self._buckets[oldest]
             self._buckets.move_to_end(principal)
             return self._buckets[principal]
+
+
+def _place(principal: str, call_id: str) -> int:
+    data = repr((principal, call_id)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=4).digest(), "big") >> (32 - FORGOTTEN_BITS)
 
 
 # What a conversation holds of which nothing is known.
