@@ -31,8 +31,8 @@ class Identities:
 
     Bounded. What is pushed out leaves all that it held in a wider bucket, so forgetting only adds. Keep working
     conversations noted: one that is pushed out and goes on learns what its bucket does not. A provider that gives the
-    same ids in every conversation (``call_0``) names all of them; note those with ids of your own. Safe to share between
-    threads.
+    same ids in every conversation (``call_0``) names all of them; note those with ids of your own. Threads may share
+    one.
     """
 
     def __init__(self, *, conversations: int = MAX_CONVERSATIONS, calls: int = MAX_CALLS) -> None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from interlock.errors import JournalUnavailable, SessionBusy
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 
 class Disk:
@@ -43,6 +40,13 @@ class Disk:
 
 
 DISK: Final = Disk()
+
+
+class Claim(Protocol):
+    """The right to be the one writer of a file."""
+
+    def release(self) -> None:
+        """Give it up."""
 
 
 def open_regular(path: Path, flags: int) -> int:
@@ -104,7 +108,7 @@ def same_file(descriptor: int, path: Path) -> bool:
     return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
 
-def claim(path: Path) -> BaseFileLock:
+def claim(path: Path) -> Claim:
     """Become the one writer of a file, through a lock file beside it. Its folder is made if it is missing, mode 0700.
 
     Raises:

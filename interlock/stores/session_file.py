@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from interlock.errors import Conflict, JournalUnavailable, Tampered
 from interlock.model.chain import GENESIS, Head, Sealed, head, seal, verify
@@ -33,11 +33,8 @@ from interlock.model.messages import Message, Role
 from interlock.model.records import Change, Record, body_of, labels_in, line_of, read_line, salvaged
 from interlock.model.state import State, apply, bounded
 from interlock.model.transcript import Cover, Everything, Transcript, answers, common, grew, unpaired
-from interlock.stores.durable import DISK, Disk, claim, hold, open_regular, place_file, read_regular, same_file
+from interlock.stores.durable import DISK, Claim, Disk, claim, hold, open_regular, place_file, read_regular, same_file
 from interlock.stores.head_file import SLOT, head_of, read_slots, slot_bytes, slot_of
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 HEADER: Final = b'{"interlock_session":1}\n'
 
@@ -66,7 +63,7 @@ class SessionFile:
         self._messages: list[Message] = []
         self._covers: list[Cover] = []
         self._everything = Everything()
-        self._lock: BaseFileLock | None = None
+        self._lock: Claim | None = None
 
     # --- opening ----------------------------------------------------------------------------------------------------
 
