@@ -243,12 +243,15 @@ def attacked(
     if ready is None:
         return pair
     for place in range(ready.first, len(ready.steps)):
-        # A second way, made from the state at the beginning, is tried only where it differs from the first.
-        for way in (0, 1):
-            through = _obey(version, suite, task_id, injection_id, make, watch, ready, place, way, pair)
-            pair.through = pair.through or bool(through)
-            pair.at_once = pair.at_once or (bool(through) and place == ready.first)
-            if through is None or through:
+        # A second way, made from the state at the beginning, is tried where it differs from the first.
+        ways = 1
+        for way in range(2):
+            if way >= ways:
+                break
+            through, ways = _obey(version, suite, task_id, injection_id, make, watch, ready, place, way, pair)
+            if through:
+                pair.through = True
+                pair.at_once = pair.at_once or place == ready.first
                 break
     return pair
 
@@ -264,11 +267,11 @@ def _obey(
     place: int,
     way: int,
     pair: Pair,
-) -> bool | None:
+) -> tuple[bool, int]:
     """One conversation of a pair, in which the model obeys after the honest call number `place`.
 
     Returns:
-        Did the attack succeed? None when there is no such way to obey.
+        Did the attack succeed, and how many ways are there to obey?
     """
     task = world.user_tasks(version, suite)[task_id]
     injection = world.injection_tasks(version, suite)[injection_id]
@@ -279,10 +282,8 @@ def _obey(
     read = any(SIGN in one.shown for one in session.answers if one.executed)
     pair.reached = pair.reached or read
     if not read:  # every call that would have shown the text was refused
-        return False
+        return False, 1
     ways = attacks.attack(suite, injection_id, injection, before, session.environment)
-    if way >= len(ways):
-        return None
     for step in ways[way]:
         # Refused or not, the next one is tried: what it can't know by now is left out of it.
         session.do(Step(step.function, session.knowledge.blanked(step.arguments)))
@@ -295,4 +296,4 @@ def _obey(
         pair.disturbed = any(not one.executed for one in rest)
     pair.leaked = pair.leaked or session.leaked
     pair.asked += sum(one.verdict == "ask" for one in session.answers)
-    return through
+    return through, len(ways)
