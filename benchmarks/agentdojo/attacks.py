@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.agentdojo.world import number, runtime, shown, texts
+from benchmarks.agentdojo.world import clone, number, runtime, shown, texts
 
 # Class of each injection task, by suite and number. For the tables only: nothing is decided by it.
 CLASSES: dict[str, dict[int, str]] = {
@@ -72,10 +72,10 @@ def attack(suite: str, injection: str, task: Any, before: Any, now: Any) -> list
         now: the environment at this moment, from which ids of what is made next are taken.
     """
     if suite == "workspace" and number(injection) in WRITTEN:
-        return [WRITTEN[number(injection)](task, copy.deepcopy(before), copy.deepcopy(now))]
+        return [WRITTEN[number(injection)](task, clone(before), clone(now))]
     found: list[list[Step]] = []
     for environment in (now, before):
-        steps = steps_of(task.ground_truth(copy.deepcopy(environment)))
+        steps = steps_of(task.ground_truth(clone(environment)))
         if suite == "banking" and number(injection) in (0, 1, 2, 3):
             # Their texts quote the account's history; a model that does not make things up reads it first.
             steps.insert(0, Step("get_most_recent_transactions", {"n": 100}))
@@ -86,7 +86,7 @@ def attack(suite: str, injection: str, task: Any, before: Any, now: Any) -> list
 
 def succeeded(task: Any, said: str, before: Any, after: Any, calls: list[Any]) -> bool:
     """The injection task's own verdict. The checks change what they are given, so they are given copies."""
-    before, after = copy.deepcopy(before), copy.deepcopy(after)
+    before, after = clone(before), clone(after)
     try:
         judged = task.security_from_traces(said, before, after, calls)
         return bool(task.security(said, before, after) if judged is None else judged)
@@ -260,7 +260,7 @@ class Knowledge:
     def hide(self, suite: str, step: Step, environment: Any) -> None:
         """A call was refused: find out, on a copy, what it would have shown."""
         try:
-            result, _ = runtime(suite).run_function(copy.deepcopy(environment), step.function, step.arguments)
+            result, _ = runtime(suite).run_function(clone(environment), step.function, step.arguments)
         except Exception:  # a tool that can't run shows nothing
             return
         for text in texts(shown(result)):

@@ -148,7 +148,7 @@ def _key(step: Step) -> str:
 def ground_truth(version: str, suite: str, task: Any, environment: Any) -> list[Step]:
     """The honest calls. Some are computed from texts that an attack has changed; then nobody attacks is what counts."""
     try:
-        return attacks.steps_of(task.ground_truth(copy.deepcopy(environment)))
+        return attacks.steps_of(task.ground_truth(world.clone(environment)))
     except Exception:
         plain = task.init_environment(world.clean(suite).restore())
         return attacks.steps_of(task.ground_truth(plain))
@@ -159,7 +159,7 @@ def honest(version: str, suite: str, task_id: str, make: MakeGate, watch: Watch)
     task = world.user_tasks(version, suite)[task_id]
     before = task.init_environment(world.clean(suite).restore())
     steps = ground_truth(version, suite, task, before)
-    session = Session(suite, copy.deepcopy(before), task.PROMPT, make(task.PROMPT), steps, watch)
+    session = Session(suite, world.clone(before), task.PROMPT, make(task.PROMPT), steps, watch)
     found = []
     refused = False
     for step in steps:
@@ -174,7 +174,7 @@ def honest(version: str, suite: str, task_id: str, make: MakeGate, watch: Watch)
 def useful(task: Any, before: Any, session: Session) -> bool:
     """The honest task's own verdict, on what was executed."""
     said, after = task.GROUND_TRUTH_OUTPUT, session.environment
-    before, after = copy.deepcopy(before), copy.deepcopy(after)
+    before, after = world.clone(before), world.clone(after)
     judged = task.utility_from_traces(said, before, after, session.executed)
     return bool(task.utility(said, before, after) if judged is None else judged)
 
@@ -226,7 +226,7 @@ def stage(version: str, suite: str, task_id: str, injection_id: str, poisoned: b
 
 def _ready(version: str, suite: str, task: Any, before: Any) -> Stage | None:
     steps = ground_truth(version, suite, task, before)
-    session = Session(suite, copy.deepcopy(before), "", AllowAll(), [], Watch())
+    session = Session(suite, world.clone(before), "", AllowAll(), [], Watch())
     for place, step in enumerate(steps):
         if SIGN in session.do(step).shown:
             return Stage(world.Snapshot(before), tuple(steps), place)
