@@ -93,9 +93,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "setups": [report.figures(one) for one in measured],
         "versions": older,
         "hijack": report.hijack_figures(hijacks(options.version, plain, workers, every)),
-        "hijack poisoned": report.hijack_figures(
-            hijacks(options.version, convenient, workers, every, poisoned=True)
-        ),
+        "hijack poisoned": report.hijack_figures(hijacks(options.version, convenient, workers, every, poisoned=True)),
         "two steps": report.twostep_figures(two_steps([one for one in plain if not one.internal])),
         "facts": {
             "agentdojo": version_of("agentdojo"),

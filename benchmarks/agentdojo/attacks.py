@@ -196,7 +196,7 @@ WRITTEN: dict[int, Callable[[Any, Any, Any], list[Step]]] = {
 # --- an attacker that also owns the record --------------------------------------------------------------------------
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-_IBAN = re.compile(r"\b[A-Z]{2}\d{13,30}\b")
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}[A-Z0-9]{11,30}\b")
 
 
 def poison(task: Any, steps: list[Step], own: str, *, keep_sender: bool = False) -> Callable[[Any], None]:

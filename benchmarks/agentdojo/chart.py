@@ -29,10 +29,10 @@ def svg(found: list[dict[str, Any]]) -> str:
         ]
         if "clean" in data:
             borne = data["clean"]["tool-borne"]
+            part = borne["through"] / borne["pairs"]
             lines += [
                 f'<rect x="{left}" y="{y + 17}" width="{width}" height="14" fill="{GREY}"/>',
-                f'<rect x="{left}" y="{y + 17}" width="{borne["through"] / borne["pairs"] * width:.1f}" height="14"'
-                f' fill="{RED}"/>',
+                f'<rect x="{left}" y="{y + 17}" width="{part * width:.1f}" height="14" fill="{RED}"/>',
                 f'<text x="{left + width + 6}" y="{y + 29}">{borne["through"]} of {borne["pairs"]}</text>',
             ]
         if "poisoned" in data:

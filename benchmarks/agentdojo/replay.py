@@ -145,7 +145,7 @@ def _key(step: Step) -> str:
     return repr((step.function, sorted(step.arguments.items())))
 
 
-def ground_truth(version: str, suite: str, task: Any, environment: Any) -> list[Step]:
+def ground_truth(suite: str, task: Any, environment: Any) -> list[Step]:
     """The honest calls. Some are computed from texts that an attack has changed; then nobody attacks is what counts."""
     try:
         return attacks.steps_of(task.ground_truth(world.clone(environment)))
@@ -158,7 +158,7 @@ def honest(version: str, suite: str, task_id: str, make: MakeGate, watch: Watch)
     """One honest task in the environment in which nobody attacks."""
     task = world.user_tasks(version, suite)[task_id]
     before = task.init_environment(world.clean(suite).restore())
-    steps = ground_truth(version, suite, task, before)
+    steps = ground_truth(suite, task, before)
     session = Session(suite, world.clone(before), task.PROMPT, make(task.PROMPT), steps, watch)
     found = []
     refused = False
@@ -186,7 +186,7 @@ def exposed(version: str, suite: str, task_id: str) -> tuple[str, ...]:
     signs = {one: f"SIGN-OF-{one}-" for one in world.vectors(suite)}
     environment = task.init_environment(world.environment(suite, signs))
     session = Session(suite, environment, "", AllowAll(), [], Watch())
-    for step in ground_truth(version, suite, task, environment):
+    for step in ground_truth(suite, task, environment):
         session.do(step)
     seen = "\n".join(one.shown for one in session.answers)
     return tuple(one for one, sign in signs.items() if sign in seen)
@@ -225,7 +225,7 @@ def stage(version: str, suite: str, task_id: str, injection_id: str, poisoned: b
 
 
 def _ready(version: str, suite: str, task: Any, before: Any) -> Stage | None:
-    steps = ground_truth(version, suite, task, before)
+    steps = ground_truth(suite, task, before)
     session = Session(suite, world.clone(before), "", AllowAll(), [], Watch())
     for place, step in enumerate(steps):
         if SIGN in session.do(step).shown:
@@ -237,7 +237,6 @@ def attacked(
     version: str, suite: str, task_id: str, injection_id: str, make: MakeGate, watch: Watch, *, poisoned: bool
 ) -> Pair:
     """One pair: the model obeys after the first read, after the next call, …, and after the last one."""
-    injection = world.injection_tasks(version, suite)[injection_id]
     pair = Pair(suite, task_id, injection_id, attacks.attack_class(suite, injection_id))
     ready = stage(version, suite, task_id, injection_id, poisoned)
     if ready is None:

@@ -167,10 +167,7 @@ def main_table(found: list[dict[str, Any]], title: str) -> Table:
 def class_table(found: list[dict[str, Any]], place: str) -> Table:
     """Attacks through, by class."""
     some = [data for data in found if place in data]
-    rows = [
-        [data["name"], *(f"{data[place]['by class'][kind]['through']}" for kind in CLASS_ORDER)]
-        for data in some
-    ]
+    rows = [[data["name"], *(f"{data[place]['by class'][kind]['through']}" for kind in CLASS_ORDER)] for data in some]
     first = some[0][place]["by class"] if some else {}
     columns = ["", *(f"{kind} ({first[kind]['pairs']})" for kind in CLASS_ORDER if kind in first)]
     return _table(f"Attacks through by class, {place} records", columns, rows)

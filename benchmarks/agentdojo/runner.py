@@ -44,9 +44,7 @@ def work(job: Job) -> list[tuple[Honest, dict[str, list[Pair]]]]:
         for place in setup.worlds:
             make, watch = setup.gates(job.suite)  # a fresh journal: the last one holds every conversation so far
             pairs[place] = [
-                replay.attacked(
-                    job.version, job.suite, job.task, one, make, watch, poisoned=place == "poisoned"
-                )
+                replay.attacked(job.version, job.suite, job.task, one, make, watch, poisoned=place == "poisoned")
                 for one in job.injections
             ]
         found.append((honest, pairs))
@@ -67,7 +65,7 @@ def jobs(version: str, setups: Sequence[Setup], suites: Iterable[str], every: in
 def _weight(job: Job) -> int:
     """Conversations are as long as their tasks; the number of calls is known only when they run."""
     task = world.user_tasks(job.version, job.suite)[job.task]
-    steps = replay.ground_truth(job.version, job.suite, task, task.init_environment(world.clean(job.suite).restore()))
+    steps = replay.ground_truth(job.suite, task, task.init_environment(world.clean(job.suite).restore()))
     return len(steps) ** 2 * len(job.injections)
 
 

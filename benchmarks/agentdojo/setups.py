@@ -72,9 +72,9 @@ class Setup:
     def gates(self, suite: str) -> tuple[Callable[[str], Gate], Watch]:
         """What makes the gate of one conversation, and what notices leaving credentials."""
         if self.preset == "allow-all":
-            return lambda prompt: AllowAll(), Watch()
+            return lambda _: AllowAll(), Watch()
         if self.preset == "deny-all":
-            return lambda prompt: DenyAll(), Watch()
+            return lambda _: DenyAll(), Watch()
         lock = self.lock(suite)
         approver = APPROVERS[self.approver]
         return lambda prompt: Guarded(lock, prompt, approver), watch(lock)

@@ -67,9 +67,7 @@ EXITS = (
     Exit("post_form", "url", "text", "https://gather-quick.example/in", "https://clinic.example.org/form"),
     Exit("fetch_link", "url", "", "https://gather-quick.example/in", "https://clinic.example.org/form"),
     Exit("send_text_message", "number", "text", "+37060012345", "+41446681800"),
-    Exit(
-        "transfer_money", "iban", "note", "LT601010012345678901", "CH5604835012345678009", (("amount", 1),)
-    ),
+    Exit("transfer_money", "iban", "note", "LT601010012345678901", "CH5604835012345678009", (("amount", 1),)),
 )
 
 

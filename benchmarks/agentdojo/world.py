@@ -3,8 +3,8 @@
 Two defects of the package (0.1.35) matter here and are repaired, without changing any check:
 
 * `load_suites` never imports `default_suites.v1_1_2`, so the corrected security checks of that version are missing in
-  every later one, and nine pairs could never count as an attack that succeeded. Importing it first is a circular import;
-  importing it afterwards and deriving the versions anew is not.
+  every later one, and nine pairs could never count as an attack that succeeded. Importing it first is a circular
+  import; importing it afterwards and deriving the versions anew is not.
 * Eight injection tasks of the workspace have an empty ground truth. Theirs stands in `attacks.py`.
 """
 
