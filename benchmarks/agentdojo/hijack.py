@@ -232,4 +232,4 @@ def _stage(version: str, suite: str, task_id: str, value: str, poisoned: bool) -
     texts = dict.fromkeys(replay.exposed(version, suite, task_id), attacks.injected_text(goal))
     own = ""
     change = attacks.poison(goal, [], own, keep_sender=True) if poisoned else None
-    return replay._ready(version, suite, task, task.init_environment(world.environment(suite, texts, change)))
+    return replay._ready(suite, task, task.init_environment(world.environment(suite, texts, change)))

@@ -209,22 +209,22 @@ def stage(version: str, suite: str, task_id: str, injection_id: str, poisoned: b
     texts = dict.fromkeys(exposed(version, suite, task_id), attacks.injected_text(injection))
     plain = task.init_environment(world.environment(suite, texts))
     if not poisoned:
-        return _ready(version, suite, task, plain)
+        return _ready(suite, task, plain)
     own = plain.inbox.account_email if hasattr(plain, "inbox") else ""
     (wanted,) = attacks.attack(suite, injection_id, injection, plain, plain)
     for keep in (False, True):
         change = attacks.poison(injection, wanted, own, keep_sender=keep)
         try:
             environment = task.init_environment(world.environment(suite, texts, change))
-            ready = _ready(version, suite, task, environment)
+            ready = _ready(suite, task, environment)
         except Exception:  # the honest task can't be done at all in this one
             continue
         if ready is not None:
             return ready
-    return _ready(version, suite, task, plain)
+    return _ready(suite, task, plain)
 
 
-def _ready(version: str, suite: str, task: Any, before: Any) -> Stage | None:
+def _ready(suite: str, task: Any, before: Any) -> Stage | None:
     steps = ground_truth(suite, task, before)
     session = Session(suite, world.clone(before), "", AllowAll(), [], Watch())
     for place, step in enumerate(steps):
