@@ -18,8 +18,9 @@ from interlock.locks import LOCK
 from interlock.model.digests import content_digest
 from interlock.model.entries import Admitted, Entry, Opened, Typed
 from interlock.model.labels import Label, Taint, label
+from interlock.model.marks import heard_in
 from interlock.model.messages import Message
-from interlock.model.origins import typed_values
+from interlock.model.origins import said_by_person
 from interlock.model.state import State, apply
 from interlock.ports import Clock, Journal
 
@@ -161,10 +162,10 @@ class Conversation:
                 )
 
     def _typed(self, text: str) -> Typed:
-        return Typed(self._now(), content_digest(text), len(text), typed_values(text))
+        return Typed(self._now(), content_digest(text), len(text), said_by_person(text))
 
     def _pasted(self, text: str) -> Admitted:
-        return Admitted(self._now(), "paste", (PASTED,), content_digest(text), len(text))
+        return Admitted(self._now(), "paste", (PASTED,), content_digest(text), len(text), heard=heard_in(text))
 
     def _now(self) -> str:
         return stamp(self._clock.now())

@@ -163,15 +163,18 @@ def _narrowed(place: str, spec: ToolSpec, change: NarrowedTool) -> ToolSpec:
 
 # From strict to loose; a workspace may go to the left only.
 _STRICTER: Final = ("deny", "ask", "off")
+_METADATA: Final = ("ignored", "grounds")
 
 
 def _loosens(name: str, value: str, settings: Settings) -> str:
     allowed = SETTING_VALUES.get(name)
-    if allowed is None:
-        return f"a workspace can change {', '.join(sorted(SETTING_VALUES))} only, and only to something stricter"
+    if allowed is None or name == "preset":
+        names = ", ".join(sorted(SETTING_VALUES.keys() - {"preset"}))
+        return f"a workspace can change {names} only, and only to something stricter"
     if value not in allowed:
         return f"{value!r} is not one of {', '.join(allowed)}"
     current = getattr(settings, name)
-    if _STRICTER.index(value) > _STRICTER.index(current):
+    order = _METADATA if name == "metadata" else _STRICTER
+    if order.index(value) > order.index(current):
         return f"the operator says {current!r}; {value!r} would be looser"
     return ""

@@ -6,6 +6,7 @@ Entries hold no prompt, argument or result bodies: digests and lengths. Security
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
@@ -14,6 +15,7 @@ from interlock.errors import NotCanonical, Refused, Tampered
 from interlock.model.canonical import pack, parse
 from interlock.model.digests import Digest
 from interlock.model.labels import Label, label
+from interlock.model.marks import EVERYTHING, unpacked
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -44,7 +46,10 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Content entered without a tool. Written before the content is visible to the model."""
+    """Content entered without a tool. Written before the content is visible to the model.
+
+    ``heard`` are the packed words of untrusted content (:mod:`interlock.model.marks`); empty when nobody looked.
+    """
 
     at: str
     source: str
@@ -54,6 +59,7 @@ class Admitted:
     voices: tuple[Digest, ...] = ()
     unheard: bool = False
     kind: Literal["admitted"] = "admitted"
+    heard: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,8 @@ class Decided:
         voices: digests of the parties that an untrusted result would have come from.
         unheard: an untrusted result would have come from a party that could not be read out of the arguments.
         version: label version that the decision was made under.
+        said: packed words of the arguments, when the call may run.
+        receivers: digests of parties that nobody vouched for and that private material goes to.
     """
 
     at: str
@@ -87,11 +95,21 @@ class Decided:
     manifest: str = ""
     engine: str = ""
     kind: Literal["decided"] = "decided"
+    said: str = ""
+    receivers: tuple[Digest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An allowed call gave a result. ``labels`` are all that it joins: declared ones, and those that it carried."""
+    """An allowed call gave a result.
+
+    Attributes:
+        labels: all that it joins: declared ones, and those that it carried.
+        exact: its fields were read one by one, so ``labels`` are all untrusted labels that it brings.
+        heard: packed words of what is untrusted in it.
+        vouched, records: marks of values and ids that it vouches for (:mod:`interlock.model.provenance`).
+        dropped: number of fields that were left out before the model saw it.
+    """
 
     at: str
     number: int
@@ -100,6 +118,11 @@ class Observed:
     length: int
     labels: tuple[Label, ...] = ()
     kind: Literal["observed"] = "observed"
+    exact: bool = False
+    heard: str = ""
+    vouched: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +155,24 @@ def encode(entry: Entry) -> bytes:
     return bytes(memoryview(pack(entry)))
 
 
+_VALUE: Final = re.compile(r"[tm][A-Za-z0-9_-]{22} \S+")
+_RECORD: Final = re.compile(r"[a-z0-9_-]+ [A-Za-z0-9_-]{22}(?: !|(?: [A-Za-z0-9_-]{22})+)")
+
+
+def check_marks(entry: Entry) -> None:
+    """Refuse packed words and marks that the fold could not read. Raises ValueError."""
+    for words in (getattr(entry, "heard", ""), getattr(entry, "said", "")):
+        if words not in ("", EVERYTHING):
+            unpacked(words)
+    for one in getattr(entry, "vouched", ()):
+        if not _VALUE.fullmatch(one):
+            raise ValueError("no value")
+        unpacked(one[24:])
+    for one in getattr(entry, "records", ()):
+        if not _RECORD.fullmatch(one):
+            raise ValueError("no record")
+
+
 _KINDS: Final = {"opened", "typed", "admitted", "decided", "observed", "failed"}
 
 
@@ -155,4 +196,8 @@ def decode(body: bytes, sequence: int = 0) -> Entry:
         raise Tampered(sequence, "holds a label that is none") from None
     if encode(entry) != body:
         raise Tampered(sequence, "not the canonical form of its entry")
+    try:
+        check_marks(entry)
+    except ValueError:
+        raise Tampered(sequence, "holds marks that are none") from None
     return entry

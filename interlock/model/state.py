@@ -14,9 +14,10 @@ from typing import Final, assert_never
 from interlock.model.digests import NO_DIGEST, Digest
 from interlock.model.entries import Admitted, Decided, Entry, Failed, Observed, Opened, Typed
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
+from interlock.model.provenance import EMPTY, Provenance, hearing, saying, sending, vouching
 
 MAX_IN_FLIGHT: Final = 256
-MAX_TYPED: Final = 10_000
+MAX_TYPED: Final = 20_000
 MAX_VOICES: Final = 4096
 MAX_LABELS: Final = 256
 
@@ -53,6 +54,7 @@ class State:
         voices: digests of the parties that untrusted content came from.
         deafening: there were more voices than are remembered, or some that nobody could make out; then every
             destination counts as one of them.
+        provenance: which values somebody vouches for, and which words a stranger's text held.
     """
 
     conversation: str = ""
@@ -65,6 +67,7 @@ class State:
     typed: frozenset[Digest] = frozenset()
     voices: frozenset[Digest] = frozenset()
     deafening: bool = False
+    provenance: Provenance = EMPTY
 
     @property
     def exposure(self) -> Taint:
@@ -90,6 +93,7 @@ def apply(state: State, entry: Entry) -> State:
                 taint=_joined(state.taint, entry.labels, source),
                 # Whoever resumes with untrusted labels does not say whose words they were.
                 deafening=state.deafening or _untrusted(entry.labels),
+                provenance=hearing(state.provenance, "") if _untrusted(entry.labels) else state.provenance,
             )
         case Typed():
             # What is not remembered grounds nothing, so the bound is on the strict side.
@@ -97,16 +101,34 @@ def apply(state: State, entry: Entry) -> State:
             return replace(state, typed=state.typed | frozenset(entry.values[:room])) if entry.values else state
         case Admitted():
             source = Source(entry.at, 0, entry.source, entry.content)
-            heard = _heard(state, entry.voices, unheard=entry.unheard) if _untrusted(entry.labels) else state
+            heard = state
+            if _untrusted(entry.labels):
+                heard = _heard(state, entry.voices, unheard=entry.unheard)
+                heard = replace(heard, provenance=hearing(state.provenance, entry.heard))
             return replace(heard, version=state.version + 1, taint=_joined(state.taint, entry.labels, source))
         case Decided():
             return _decided(state, entry)
         case Observed():
-            return _landed(state, entry.number, entry.at, entry.external, entry.content, entry.labels)
+            landed = _landed(
+                state, entry.number, entry.at, entry.external and not entry.exact, entry.content, entry.labels
+            )
+            return _learned(landed, entry, state.in_flight.get(entry.number))
         case Failed():
             return _landed(state, entry.number, entry.at, entry.external or entry.doubt, NO_DIGEST, entry.labels)
         case _:
             assert_never(entry)
+
+
+def _learned(state: State, entry: Observed, flight: InFlight | None) -> State:
+    """What a result teaches about values. A result that nobody waits for can only take away."""
+    index = state.provenance
+    declared = flight.untrusted if flight is not None and entry.external and not entry.exact else ()
+    if entry.heard or _untrusted((*entry.labels, *declared)):
+        index = hearing(index, entry.heard)
+    if flight is not None and (entry.vouched or entry.records):
+        # INVARIANT: what a result holds of a stranger's words is heard before any value of it is vouched for.
+        index = vouching(index, entry.number, entry.vouched, entry.records)
+    return state if index is state.provenance else replace(state, provenance=index)
 
 
 def _decided(state: State, entry: Decided) -> State:
@@ -128,7 +150,9 @@ def _decided(state: State, entry: Decided) -> State:
         source = Source(lost.at, displaced, lost.tool)
         changed = replace(_loud(state, lost), taint=_joined(state.taint, lost.labels, source))
     in_flight[entry.number] = flight
-    return _with(changed, changed.taint, MappingProxyType(in_flight), version, calls)
+    after = _with(changed, changed.taint, MappingProxyType(in_flight), version, calls)
+    index = sending(saying(state.provenance, entry.said), entry.receivers)
+    return after if index is state.provenance else replace(after, provenance=index)
 
 
 def _landed(state: State, number: int, at: str, external: bool, content: Digest, labels: tuple[Label, ...]) -> State:
@@ -159,6 +183,7 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.typed,
         state.voices,
         state.deafening,
+        state.provenance,
     )
 
 
