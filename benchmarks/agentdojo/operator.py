@@ -37,11 +37,12 @@ def workspace(environment: Any) -> dict[str, Any]:
 
 
 def banking(environment: Any) -> dict[str, Any]:
-    """Own account, and whom the person has paid or pays by standing order."""
+    """Own account, whom the person has paid or pays by standing order, and the standing orders themselves."""
     account = environment.bank_account
     paid = [one for one in account.transactions if one.sender in ("me", account.iban)]
     payees = {one.recipient for one in (*paid, *account.scheduled_transactions)}
-    return {"account": sorted({account.iban, *payees})}
+    orders = [str(one.id) for one in account.scheduled_transactions]
+    return {"account": sorted({account.iban, *payees}), "id": orders}
 
 
 def slack(environment: Any) -> dict[str, Any]:
