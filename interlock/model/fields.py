@@ -15,6 +15,7 @@ from interlock.errors import NotCanonical
 from interlock.model.canonical import parse
 from interlock.model.destinations import mail_addresses, normalised
 from interlock.model.labels import Label, Leg, leg_of
+from interlock.model.links import in_text
 from interlock.model.marks import NO_WORDS, checksums, mark, packed, words_of
 from interlock.model.places import Segments, at, leaves, segments
 from interlock.model.tools import FieldSpec, IdSpec, Kind, ToolSpec, Trust
@@ -22,6 +23,7 @@ from interlock.model.tools import FieldSpec, IdSpec, Kind, ToolSpec, Trust
 MAX_VOUCHED: Final = 1000
 MAX_RECORDS: Final = 500
 MAX_VALUE: Final = 512
+MAX_TEXT: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def look_at(
     """
     foreign = any(leg_of(one) is Leg.UNTRUSTED for one in carried)
     taints = foreign or bool(spec.untrusted)
-    structured = None if failed or not (spec.fields or spec.ids) else _structure(content)
+    structured = None if failed or not (spec.fields or spec.ids) else _structure(spec, content)
     if structured is None:
         if spec.keep is not Trust.TOOL:
             return Seen(WITHHELD, untrusted=(), dropped=1)
@@ -86,17 +88,18 @@ def look_at(
     return Seen(shown, tuple(sorted(labels)), heard, vouched, records, dropped)
 
 
-def _structure(content: Any) -> Any:
-    """Lists and objects, or JSON text of one; None for everything else."""
+def _structure(spec: ToolSpec, content: Any) -> Any:
+    """Lists and objects, or JSON text of one; None for everything else, unless the manifest says what all of it is."""
     if isinstance(content, list | dict):
         return content
     if isinstance(content, str) and content[:1] in "[{" and content:
         try:
             read = parse(content)
         except NotCanonical:
-            return None
-        return read if isinstance(read, list | dict) else None
-    return None
+            read = None
+        if isinstance(read, list | dict):
+            return read
+    return content if isinstance(content, str) and any(one.path == "**" for one in spec.fields) else None
 
 
 @lru_cache(maxsize=1024)
@@ -137,6 +140,9 @@ def _classified(spec: ToolSpec, value: Any) -> Iterator[tuple[FieldSpec, Any]]:
         one = seen.get(path)
         if one is None:
             one = seen[path] = _field_at(patterns, path)
+            if one.trust is Trust.TRUSTED:
+                # Who writes all of an object writes its keys: `{"Hotel Zur Linde": "Dorfstrasse 1"}`.
+                yield from ((one, part) for part in path if part not in known)
             if not wild and not known.issuperset(path):
                 yield _SILENT, " ".join(path)
         yield one, leaf
@@ -182,11 +188,29 @@ def _texts(parts: Iterable[tuple[FieldSpec, Any]]) -> Iterator[str]:
 
 def _vouched(parts: Iterable[tuple[FieldSpec, Any]]) -> Iterator[str]:
     for one, value in parts:
-        if one.trust in (Trust.TRUSTED, Trust.METADATA) and isinstance(value, str) and 0 < len(value) <= MAX_VALUE:
+        if one.trust in (Trust.TRUSTED, Trust.METADATA) and isinstance(value, str):
             letter = "t" if one.trust is Trust.TRUSTED else "m"
-            words = packed(checksums(value))
-            for found in value_marks(value):
-                yield f"{letter}{found} {words}"
+            for part in (value,) if one.trust is Trust.METADATA else _values_in(value):
+                if 0 < len(part) <= MAX_VALUE:
+                    words = packed(checksums(part))
+                    for found in value_marks(part):
+                        yield f"{letter}{found} {words}"
+            if one.trust is Trust.TRUSTED:
+                for link in in_text(value[:MAX_TEXT]):
+                    if link.kind is not Kind.UNKNOWN:
+                        yield f"t{mark(link.kind.value, link.value)} {packed(checksums(link.value))}"
+
+
+def _values_in(text: str) -> Iterator[str]:
+    """A trusted text whole, each of its lines, and what stands in a line behind its first colon: `Hotels: Linde`."""
+    yield text
+    lines = text[:MAX_TEXT].splitlines()
+    for line in lines:
+        if len(lines) > 1:
+            yield line.strip()
+        _, colon, rest = line.partition(": ")
+        if colon:
+            yield rest.strip()
 
 
 def value_marks(value: str) -> Iterator[str]:

@@ -103,6 +103,10 @@ _SENTENCE: Final = re.compile(r"[.!?](?:\s|$)|[\n;]")
 _TOKEN: Final = re.compile(r"[@#]?\w+")
 _QUOTED: Final = re.compile(r"[\"'`“‘«]([^\s\"'`“”’»]{2,64})[\"'`”’»]")
 _CREDENTIAL: Final = frozenset("password passphrase passcode pin secret token key".split())
+# What only somebody does: `Spotify sent me a note` names a party as well as `to Spotify`.
+_ACTS: Final = frozenset(
+    "sent called wrote asked told said emailed mailed messaged charged billed invoiced paid owes".split()
+)
 _MONEY: Final = frozenset(
     "amount pay paid send sent transfer price cost fee rent dollars dollar usd eur euro euros".split()
 )
@@ -148,9 +152,11 @@ def _person_marks(text: str) -> Iterator[Digest]:
     for sentence in _SENTENCE.split(plain):
         yield from _secrets(sentence)
         tokens = _TOKEN.findall(sentence)
-        for token in tokens:
+        for token, after in zip(tokens, (*tokens[1:], ""), strict=False):
             if token[0] in "@#":
                 yield mark("near", f"{'user' if token[0] == '@' else 'channel'} {folded(token[1:])}")
+            if token[0].isupper() and folded(after) in _ACTS:
+                yield mark("acts", folded(token))
         words = words_of(sentence)
         yield from _neighbours(words)
         for length in range(2, MAX_PHRASE + 1):
@@ -253,6 +259,8 @@ def _single(kind: Kind, noun: str, word: str) -> Iterator[Digest]:
     yield from (mark("beside", f"{one} {word}") for one in beside)
     if kind in (Kind.USER, Kind.CHANNEL, Kind.NAME):
         yield mark("quoted", word)
+    if kind in (Kind.USER, Kind.NAME, Kind.ACCOUNT) and word.isalpha():
+        yield mark("acts", word)
     if kind is Kind.CHANNEL:
         yield mark("near", f"channel {word}")
     if kind is Kind.USER:

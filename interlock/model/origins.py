@@ -20,10 +20,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from interlock.errors import SettingsError
-from interlock.model.destinations import Destination, normalised, voice_of
+from interlock.model.destinations import Destination, is_below_public_suffix, normalised, voice_of
 from interlock.model.digests import Digest, digest
 from interlock.model.fields import index_mark
-from interlock.model.marks import checksums, needs_all, person_marks, vouching_marks
+from interlock.model.marks import MAX_PHRASE, checksums, mark, needs_all, person_marks, vouching_marks, words_of
 from interlock.model.provenance import EMPTY, Claim, Provenance, Vouch, Voucher, claim_mark
 from interlock.model.tools import Kind
 
@@ -42,6 +42,7 @@ class Origin(StrEnum):
 
 GROUNDING: Final = frozenset({Origin.USER, Origin.OPERATOR, Origin.TRUSTED})
 MAX_TYPED: Final = 1000
+MAX_COMPOSED: Final = 32
 
 _WORDS: Final = re.compile(r"[^\s<>]+")
 _OPENING: Final = "([{<\"'`«“‘"
@@ -67,13 +68,26 @@ def typed_values(text: str) -> tuple[Digest, ...]:
         if len(word) > _LONGEST:
             continue
         bare = _bare(word)
-        for kind in _kinds(bare):
-            normal = normalised(kind, bare)
-            if normal is not None:
-                found[value_digest(kind, normal)] = None
+        for each in (bare, *_run_together(bare)):
+            for kind in _kinds(each):
+                normal = normalised(kind, each)
+                if normal is not None:
+                    found[value_digest(kind, normal)] = None
         if len(found) >= MAX_TYPED:
             break  # what is not remembered is `unseen`: the strict side
     return tuple(found)[:MAX_TYPED]
+
+
+_NEXT_SENTENCE: Final = re.compile(r"(.+)\.([A-Z][a-z]+)")
+
+
+def _run_together(word: str) -> Iterable[str]:
+    """What was typed before a full stop without a space: `www.corp.example.They` is no host, and what precedes is."""
+    found = _NEXT_SENTENCE.fullmatch(word)
+    if found is not None and "/" not in word:
+        host = found[1].rpartition("@")[2]
+        if is_below_public_suffix(host, known=True) and not is_below_public_suffix(f"{host}.{found[2]}", known=True):
+            yield found[1]
 
 
 def said_by_person(text: str) -> tuple[Digest, ...]:
@@ -242,6 +256,8 @@ def origin_of(
         return Origin.USER
     if value in operator or lists.hold(kind, normal):
         return Origin.OPERATOR
+    if kind is Kind.WORDS and index.layers and _is_composed(normal, typed, index):
+        return Origin.TRUSTED
     return _of_results(kind, noun, normal, typed, index)
 
 
@@ -254,6 +270,21 @@ def _is_typed(kind: Kind, noun: str, normal: str, typed: frozenset[Digest]) -> b
         return False
     marks = list(vouching_marks(kind, noun, normal))
     return bool(marks) and (all if needs_all(kind) else any)(one in typed for one in marks)
+
+
+def _is_composed(normal: str, typed: frozenset[Digest], index: Provenance) -> bool:
+    """Is every word typed, or part of a whole value that a trusted result held? `Dinner at Linde`, asked for as
+    `Dinner at {restaurant}`."""
+    words = words_of(normal)[:MAX_COMPOSED]
+    left = {place for place, word in enumerate(words) if mark("word", word) not in typed}
+    for length in range(min(MAX_PHRASE, len(words)), 0, -1):
+        for start in range(len(words) - length + 1):
+            window = range(start, start + length)
+            if not left.isdisjoint(window):
+                found = index.find(Digest(mark("text", " ".join(words[start : start + length]))))
+                if isinstance(found, Vouch) and found.voucher is Voucher.TRUSTED:
+                    left.difference_update(window)
+    return bool(words) and not left and len(words_of(normal)) <= MAX_COMPOSED
 
 
 def _of_results(kind: Kind, noun: str, normal: str, typed: frozenset[Digest], index: Provenance) -> Origin:
