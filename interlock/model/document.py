@@ -89,7 +89,7 @@ _KindName = Literal[
     "secret",
     "unknown",
 ]
-_OriginName = Literal["user", "operator", "trusted", "metadata", "mixed", "untrusted", "unseen"]
+_OriginName = Literal["user", "operator", "trusted", "metadata", "designated", "mixed", "untrusted", "unseen"]
 
 
 class DestinationPart(TypedDict):
@@ -316,7 +316,7 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
         origin = setting.origin(destination)
         grounded = grounded and origin in setting.grounding
         destinations.append(_destination(destination, origin, setting))
-    objects, all_objects = _vouched(one.objects, setting)
+    objects, all_objects = _vouched(one.objects, setting, changes=spec.effect, sends=spec.sends)
     parties, all_parties = _vouched(one.parties, setting)
     payload, all_links = _vouched(one.links, setting)
     receivers = [each for each in one.destinations if each.argument] or one.objects or one.parties
@@ -374,13 +374,22 @@ _CREDENTIALS: Final = frozenset({"private:credentials", "private:unknown"})
 MAX_DRIPS: Final = 8
 
 
-def _vouched(values: Sequence[Destination], setting: Setting) -> tuple[list[NamedPart], bool]:
-    """The values with their origins, and whether somebody vouches for all of them."""
+def _vouched(
+    values: Sequence[Destination], setting: Setting, *, changes: Effect = Effect.NONE, sends: bool = True
+) -> tuple[list[NamedPart], bool]:
+    """The values with their origins, and whether somebody vouches for all of them.
+
+    A record that the person's own query found may be changed, but not destroyed, and nothing of it may leave: what the
+    query finds beside it may be a stranger's.
+    """
+    grounding = setting.grounding
+    if not sends and changes in (Effect.ADD, Effect.WRITE):
+        grounding |= {Origin.DESIGNATED}
     parts: list[NamedPart] = []
     whole = True
     for one in values:
         origin = setting.origin(one)
-        whole = whole and origin in setting.grounding
+        whole = whole and origin in grounding
         parts.append(
             {
                 "argument": one.argument,

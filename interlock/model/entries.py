@@ -156,7 +156,7 @@ def encode(entry: Entry) -> bytes:
 
 
 _VALUE: Final = re.compile(r"[tm][A-Za-z0-9_-]{22} \S+")
-_RECORD: Final = re.compile(r"[a-z0-9_-]+ [A-Za-z0-9_-]{22}(?: !|(?: [A-Za-z0-9_-]{22})+)")
+_RECORD: Final = re.compile(r"[a-z0-9_-]+ [A-Za-z0-9_-]{22}(?: !|(?: \??[A-Za-z0-9_-]{22})+)")
 
 
 def check_marks(entry: Entry) -> None:

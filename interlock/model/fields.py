@@ -258,6 +258,7 @@ def _records(spec: ToolSpec, arguments: Mapping[str, Any], value: Any) -> tuple[
     if any(one.made for one in spec.ids):
         own = {str(leaf) for _, leaf in leaves(dict(arguments)) if leaf is not None}
     for one in spec.ids:
+        queries = tuple(_queries(one, arguments))
         above, _, key = one.path.rpartition(".")
         for record in _records_at(value, above):
             name = record.get(key)
@@ -265,7 +266,7 @@ def _records(spec: ToolSpec, arguments: Mapping[str, Any], value: Any) -> tuple[
                 continue
             # An id that the arguments chose is no id that the provider made.
             made = one.made and str(name) not in own
-            names = " ".join(_names(one, record)) if not made else "!"
+            names = " ".join((*_names(one, record), *queries)) if not made else "!"
             if names:
                 found[f"{one.noun or '-'} {index_mark(one.kind, one.noun, str(name).strip())} {names}"] = None
     return tuple(found)[:MAX_RECORDS]
@@ -284,6 +285,14 @@ def _names(one: IdSpec, record: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(name, str) and 0 < len(name) <= MAX_VALUE and words_of(name):
             # A single word names a record only where the person said of what kind: `the file budget`.
             yield name_mark(one.noun, name)
+
+
+def _queries(one: IdSpec, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Marks of the words by which the records were looked for, with a sign before them."""
+    for key in one.queries:
+        query = arguments.get(key)
+        if isinstance(query, str) and len(query) <= MAX_VALUE and words_of(query):
+            yield f"?{name_mark(one.noun, query)}"
 
 
 def name_mark(noun: str, name: str) -> str:

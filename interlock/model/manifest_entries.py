@@ -49,7 +49,7 @@ def read_spec(where: str, tool: ToolId, entry: ToolEntry) -> ToolSpec:
         opens = tuple(label(one) for one in entry.opens)
         roles: dict[str, Named] = {role: _named(getattr(entry, role), role, nouns) for role in _ROLES}
         fields = tuple(_field(path, said) for path, said in entry.fields.items())
-        ids = tuple(_id(path, one.kind, one.names, one.made) for path, one in entry.ids.items())
+        ids = tuple(_id(path, one.kind, one.names, one.queries, one.made) for path, one in entry.ids.items())
         for path in entry.content:
             _path(path)
     except Refused as error:
@@ -192,7 +192,7 @@ def _field(path: str, said: str | list[str]) -> FieldSpec:
     return FieldSpec(_path(path), trust, labels)
 
 
-def _id(path: str, text: str, names: Iterable[str], made: bool) -> IdSpec:
+def _id(path: str, text: str, names: Iterable[str], queries: Iterable[str], made: bool) -> IdSpec:
     kind, noun = read_kind(text)
     if kind is not Kind.ID:
         raise Refused(f'ids.{path}: kind = "id:<noun>" is expected, not {text!r}')
@@ -201,7 +201,7 @@ def _id(path: str, text: str, names: Iterable[str], made: bool) -> IdSpec:
             raise Refused(f"ids.{path}: names are keys beside the id, not paths; {one!r} has a dot")
     if not made and not tuple(names):
         raise Refused(f"ids.{path}: write names = [...] (keys beside it that name the record), or made = true")
-    return IdSpec(_path(path), kind, noun, tuple(names), made)
+    return IdSpec(_path(path), kind, noun, tuple(names), made, tuple(queries))
 
 
 def _clause(place: str, spec: ToolSpec, entry: ClauseEntry) -> Clause:

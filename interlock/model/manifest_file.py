@@ -20,6 +20,7 @@ class IdEntry(BaseModel):
     model_config = _STRICT
     kind: str
     names: list[str] = []
+    queries: list[str] = []
     made: bool = False
 
 

@@ -2,7 +2,8 @@
 
 From strong to weak. ``user``: the whole value stands in text that was journalled as typed. ``operator``: it stands in
 the settings' address book or allow-lists. ``trusted``: a result that only trusted parties write held it, or this
-conversation made the record. ``metadata``: a field that the provider fills held it. ``mixed``: a trusted result held
+conversation made the record. ``metadata``: a field that the provider fills held it. ``designated``: the id of a record
+that was found by a query which the person typed, perhaps among others. ``mixed``: a trusted result held
 it, after a stranger's text or this conversation's own arguments could have put it there. ``untrusted``: a stranger's
 text held its words. ``unseen``: nobody did; the model made it, put it together, decoded or translated it.
 
@@ -35,6 +36,7 @@ class Origin(StrEnum):
     OPERATOR = "operator"
     TRUSTED = "trusted"
     METADATA = "metadata"
+    DESIGNATED = "designated"
     MIXED = "mixed"
     UNTRUSTED = "untrusted"
     UNSEEN = "unseen"
@@ -299,8 +301,15 @@ def _of_results(kind: Kind, noun: str, normal: str, typed: frozenset[Digest], in
                 return Origin.MIXED
             case Voucher.RECORD if _is_named(found, noun, normal, typed, index):
                 return Origin.USER
+            case Voucher.RECORD if _is_designated(found, typed):
+                return Origin.DESIGNATED
     words = checksums(normal)
     return Origin.UNTRUSTED if words and index.has_heard(words) and index.heard else Origin.UNSEEN
+
+
+def _is_designated(found: Vouch, typed: frozenset[Digest]) -> bool:
+    """Did a query find this record that stands in what the person typed? Others may have been found as well."""
+    return any(name.startswith("?") and Digest(name[1:]) in typed for name in found.names)
 
 
 def _is_named(found: Vouch, noun: str, normal: str, typed: frozenset[Digest], index: Provenance) -> bool:

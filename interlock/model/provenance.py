@@ -31,6 +31,7 @@ BITS: Final = 20  # 128 KiB a map
 MAX_LAYER: Final = 256
 MAX_LAYERS: Final = 64  # 16,384 values
 MAX_RECEIVERS: Final = 1024
+MAX_NAMES: Final = 16
 
 
 class Voucher(StrEnum):
@@ -154,7 +155,7 @@ def vouching(index: Provenance, number: int, vouched: Iterable[str], records: It
     Args:
         vouched: ``t`` or ``m``, a mark, a space, and the packed words of the value.
         records: the noun of an id, its mark, and each mark of its names, with spaces between them; ``!`` instead of
-            names for a record that the call has made.
+            names for a record that the call has made; with ``?`` before it, the mark of a query that found it.
     """
     added: dict[Digest, Vouch | Claim] = {}
     claimed: list[int] = []
@@ -181,8 +182,13 @@ def vouching(index: Provenance, number: int, vouched: Iterable[str], records: It
             continue
         earlier = known(value)
         if not isinstance(earlier, Vouch):
-            added[value] = Vouch(Voucher.RECORD, number, tuple(names))
+            added[value] = Vouch(Voucher.RECORD, number, tuple(names)[:MAX_NAMES])
+        elif earlier.voucher is Voucher.RECORD and not set(names).issubset(earlier.names):
+            both = tuple(dict.fromkeys((*earlier.names, *names)))[:MAX_NAMES]
+            added[value] = replace(earlier, names=both)
         for name in names:
+            if name.startswith("?"):
+                continue  # a query is nobody's name: it may find several
             name = claim_mark(noun, name)
             holder = known(name)
             bit = crc32(name.encode())

@@ -113,6 +113,7 @@ class IdSpec:
     Attributes:
         names: keys beside it that name the record: the id is grounded when such a name was typed.
         made: the call that returns it has made the record.
+        queries: arguments of the call that pick its records by words: a typed query designates what it finds.
     """
 
     path: str
@@ -120,6 +121,7 @@ class IdSpec:
     noun: str = ""
     names: tuple[str, ...] = ()
     made: bool = False
+    queries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)

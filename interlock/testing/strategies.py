@@ -326,7 +326,7 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
 
 _DIGEST: Final = "sha256:" + "0" * 64
 KINDS: Final = ("url", "email", "path", "domain", "account", "phone", "channel", "user", "id", "unknown")
-ORIGINS: Final = ("user", "operator", "trusted", "metadata", "mixed", "untrusted", "unseen")
+ORIGINS: Final = ("user", "operator", "trusted", "metadata", "designated", "mixed", "untrusted", "unseen")
 GROUNDING: Final = ("user", "operator", "trusted")
 # How a call changes things, from harmless on. The document says `control` in both places or in none.
 EFFECTS: Final = (
