@@ -39,6 +39,7 @@ PRESETS: Final[Mapping[str, Mapping[str, str]]] = {
     "convenient": {"metadata": "grounds"},
     "trifecta-only": dict.fromkeys(
         (
+            "destructive",
             "steered_destination",
             "steered_object",
             "steered_party",
@@ -74,6 +75,9 @@ class Settings(BaseModel):
     )
     secret_egress: Literal["deny", "ask"] = Field(
         "deny", description="What happens to any send after untrusted content and credentials, whoever the receiver is."
+    )
+    destructive: Objection = Field(
+        "ask", description="What happens, after untrusted content, to a change of something that nobody has named."
     )
     steered_destination: Objection = Field(
         "ask", description="What happens to a send to an ungrounded destination after untrusted content."

@@ -101,15 +101,16 @@ def control_plane(document: Any, _settings: Mapping[str, Any]) -> dict[str, Any]
     return _objection("ask" if asked else "deny")
 
 
-def destructive(document: Any, _settings: Mapping[str, Any]) -> dict[str, Any]:
+def destructive(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     lifted = (
-        same(at(document, "tool.effect"), "none")
+        same(at(settings, "destructive"), "off")
+        or same(at(document, "tool.effect"), "none")
         or same(at(document, "tool.effect"), "add")
         or same(at(document, "forecast.untrusted"), [])
         or same(at(document, "call.grounded"), True)
         or same(at(document, "call.vouched.targets"), True)
     )
-    return ALLOW if lifted else _objection("ask", "name_target")
+    return ALLOW if lifted else _tuned(settings, "destructive", "name_target")
 
 
 def talks_back(document: Any, _settings: Mapping[str, Any]) -> dict[str, Any]:
