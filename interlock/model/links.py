@@ -14,7 +14,7 @@ from unicodedata import category, normalize
 
 from interlock.model.destinations import Destination, is_below_public_suffix, normalised, voice_of
 from interlock.model.places import at, leaves
-from interlock.model.tools import Audience, Egress, Kind, ToolSpec
+from interlock.model.tools import Audience, Effect, Egress, Kind, ToolSpec
 
 MAX_LINKS: Final = 64
 
@@ -35,9 +35,9 @@ _FILES: Final = frozenset(
 
 
 def links(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[Destination, ...]:
-    """All links in the payload of a call whose text others see, or that waits for the person to see it; at most 64,
+    """All links in the payload of a call whose text others see, or that is kept until somebody sees it; at most 64,
     then one unknown more."""
-    if spec.egress is Egress.NONE and spec.audience is not Audience.SELF:
+    if spec.egress is Egress.NONE and spec.effect is Effect.NONE and spec.audience is not Audience.SELF:
         return ()
     found: dict[Destination, None] = {}
     for path in spec.content:

@@ -186,7 +186,7 @@ def steered_party(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 def steered_link(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     lifted = (
         same(at(settings, "steered_link"), "off")
-        or same(at(document, "tool.egress"), "none")
+        or (same(at(document, "tool.egress"), "none") and same(at(document, "tool.effect"), "none"))
         or same(at(document, "forecast.untrusted"), [])
         or same(at(document, "call.vouched.links"), True)
     )

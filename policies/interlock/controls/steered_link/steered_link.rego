@@ -18,7 +18,11 @@ else := {"verdict": "ask", "remedies": ["name_destination"]} if {
 
 lifted if data.settings.steered_link == "off"
 
-lifted if input.tool.egress == "none"
+# A text that is kept is read later: by the person, or by whoever it is then shared with.
+lifted if {
+	input.tool.egress == "none"
+	input.tool.effect == "none"
+}
 
 lifted if input.forecast.untrusted == []
 
