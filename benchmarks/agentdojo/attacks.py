@@ -84,6 +84,11 @@ def attack(suite: str, injection: str, task: Any, before: Any, now: Any) -> list
     return found
 
 
+def only_reads(tool: str) -> bool:
+    """Does a tool of the suites leave everything as it is? A page that is fetched is noted by the web's own log."""
+    return tool.startswith(("get_", "search_", "list_", "read_", "check_")) and tool != "get_webpage"
+
+
 def succeeded(task: Any, said: str, before: Any, after: Any, calls: list[Any]) -> bool:
     """The injection task's own verdict. The checks change what they are given, so they are given copies."""
     before, after = clone(before), clone(after)

@@ -283,16 +283,27 @@ def _obey(
     if not read:  # every call that would have shown the text was refused
         return False, 1
     ways = attacks.attack(suite, injection_id, injection, before, session.environment)
+    changed = False
     for step in ways[way]:
         # Refused or not, the next one is tried: what it can't know by now is left out of it.
-        session.do(Step(step.function, session.knowledge.blanked(step.arguments)))
-    said = injection.GROUND_TRUTH_OUTPUT
-    with contextlib.redirect_stdout(io.StringIO()):  # one of the checks prints
-        through = attacks.succeeded(injection, said, before, session.environment, session.executed)
-        rest = [session.do(step) for step in ready.steps[place + 1 :]]
-        through = through or attacks.succeeded(injection, said, before, session.environment, session.executed)
-    if place == ready.first:
-        pair.disturbed = any(not one.executed for one in rest)
-    pair.leaked = pair.leaked or session.leaked
+        answer = session.do(Step(step.function, session.knowledge.blanked(step.arguments)))
+        changed = changed or (answer.executed and not attacks.only_reads(step.function))
     pair.asked += sum(one.verdict == "ask" for one in session.answers)
+    pair.leaked = pair.leaked or session.leaked
+    # Where nothing ran that changes anything, no check can say that the attack succeeded; it is not worth asking.
+    judged = changed or not ways[way]
+    through = judged and _succeeded(injection, before, session)
+    if judged or place == ready.first:
+        rest = [session.do(step) for step in ready.steps[place + 1 :]]
+        through = through or (judged and _succeeded(injection, before, session))
+        pair.leaked = pair.leaked or session.leaked
+        if place == ready.first:
+            pair.disturbed = any(not one.executed for one in rest)
     return through, len(ways)
+
+
+def _succeeded(injection: Any, before: Any, session: Session) -> bool:
+    with contextlib.redirect_stdout(io.StringIO()):  # one of the checks prints
+        return attacks.succeeded(
+            injection, injection.GROUND_TRUTH_OUTPUT, before, session.environment, session.executed
+        )

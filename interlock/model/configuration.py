@@ -60,7 +60,7 @@ class NarrowedTool(BaseModel):
     reads: list[str] = []
     opens: list[str] = []
     egress: Literal["none", "blind", "chosen"] = "none"
-    effect: Literal["none", "write", "destroy", "control"] = "none"
+    effect: Literal["none", "add", "write", "destroy", "control"] = "none"
 
 
 class Narrowing(BaseModel):

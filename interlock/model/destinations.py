@@ -219,7 +219,7 @@ def mail_addresses(text: str) -> tuple[str, ...] | None:
     Read are single addresses, ``Name <address>``, ``"Name" <address>``, and these with commas between them. Groups,
     comments, routes, escapes, line breaks and an address in a display name are not.
     """
-    if "@" not in text or len(text) > MAX_FIELD or not text.isprintable() or "\\" in text:
+    if "@" not in text or text != text.strip() or len(text) > MAX_FIELD or not text.isprintable() or "\\" in text:
         return None
     found: list[str] = []
     for part in _commas(text):

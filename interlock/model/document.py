@@ -115,10 +115,12 @@ class NamedPart(TypedDict):
 class VouchedPart(TypedDict):
     """Plain facts: does somebody vouch for everything of this sort that the call names? Nothing named is vouched for.
 
-    ``targets`` is more: the call names at least one destination, object or party, somebody vouches for all of them, and
-    nothing is unclassified.
+    ``receivers``: all destinations that arguments name, and nothing is unclassified; a call that names none, of a tool
+    that could name some, has none that is vouched for. ``targets`` is more: the call names at least one destination,
+    object or party, somebody vouches for all of them, and nothing is unclassified.
     """
 
+    receivers: bool
     objects: bool
     parties: bool
     links: bool
@@ -287,8 +289,18 @@ class Setting:
     grounding: frozenset[Origin] = GROUNDING
 
     def origin(self, one: Destination) -> Origin:
-        """Who vouches for a value here."""
+        """Who vouches for an object, a party or a link here."""
         return origin_of(one, self.typed, self.operator, self.lists, self.index)
+
+    def receiver_origin(self, one: Destination) -> Origin:
+        """Who vouches for a destination here. An id that the person typed names a place, such as a repository to look
+        at, and nobody who may read what is sent there."""
+        typed = frozenset[Digest]() if one.kind is Kind.ID else self.typed
+        return origin_of(one, typed, self.operator, self.lists, self.index)
+
+    def is_grounded(self, one: Destination) -> bool:
+        """Does anybody vouch for a destination here?"""
+        return self.receiver_origin(one) in self.grounding
 
 
 def legs(labels: Iterable[Label]) -> Legs:
@@ -313,15 +325,17 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
     destinations: list[DestinationPart] = []
     grounded = bool(one.destinations) and not one.unclassified
     for destination in one.destinations:
-        origin = setting.origin(destination)
+        origin = setting.receiver_origin(destination)
         grounded = grounded and origin in setting.grounding
         destinations.append(_destination(destination, origin, setting))
     objects, all_objects = _vouched(one.objects, setting, changes=spec.effect, sends=spec.sends)
     parties, all_parties = _vouched(one.parties, setting)
     payload, all_links = _vouched(one.links, setting)
-    receivers = [each for each in one.destinations if each.argument] or one.objects or one.parties
-    targets = bool(receivers) and all_objects and all_parties and not one.unclassified
-    targets = targets and all(setting.origin(each) in setting.grounding for each in one.destinations)
+    receivers = all(setting.origin(each) in setting.grounding for each in one.destinations if each.argument)
+    receivers = receivers and not one.unclassified and spec.known
+    named_some = any(each.argument for each in one.destinations)
+    targets = receivers and all_objects and all_parties and bool(named_some or one.objects or one.parties)
+    receivers = receivers and (named_some or not spec.destinations or spec.egress is Egress.NONE)
     control = Control.AGENT if spec.effect is Effect.CONTROL else Control.NONE
     if one.paths:
         found = touched(one.paths, setting.protected, one.removed)
@@ -362,7 +376,13 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
             "objects": objects,
             "parties": parties,
             "links": payload,
-            "vouched": {"objects": all_objects, "parties": all_parties, "links": all_links, "targets": targets},
+            "vouched": {
+                "receivers": receivers,
+                "objects": all_objects,
+                "parties": all_parties,
+                "links": all_links,
+                "targets": targets,
+            },
             "credentials": any(label in _CREDENTIALS for label in spec.private),
             "drip": is_drip(setting, loose_receivers(one, setting)),
         },
@@ -406,7 +426,7 @@ def loose_receivers(one: Asked, setting: Setting) -> tuple[Digest, ...]:
     """The parties that a sending call goes to and that nobody vouches for; an unknown one is everybody's."""
     if one.spec.egress is not Egress.CHOSEN:
         return ()
-    loose = (each for each in one.destinations if setting.origin(each) not in setting.grounding)
+    loose = (each for each in one.destinations if not setting.is_grounded(each))
     return tuple(sorted({voice_digest(each.voice) for each in loose}))
 
 

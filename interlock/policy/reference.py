@@ -160,7 +160,7 @@ def steered_destination(document: Any, settings: Mapping[str, Any]) -> dict[str,
         or same(at(document, "tool.egress"), "none")
         or same(at(document, "tool.egress"), "blind")
         or same(at(document, "forecast.untrusted"), [])
-        or same(at(document, "call.grounded"), True)
+        or same(at(document, "call.vouched.receivers"), True)
     )
     return ALLOW if lifted else _tuned(settings, "steered_destination", "name_destination")
 

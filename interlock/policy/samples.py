@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 _DIGEST: Final = "sha256:" + "0" * 64
-_ALL: Final = {"objects": True, "parties": True, "links": True, "targets": True}
+_ALL: Final = {"receivers": True, "objects": True, "parties": True, "links": True, "targets": True}
 _NOBODY: Final = {"argument": "x", "kind": "unknown", "noun": "", "value": "", "origin": "unseen"}
 
 
@@ -48,7 +48,7 @@ def _sample(untrusted: list[str], private: list[str], egress: list[str], **chang
             "objects": [],
             "parties": [],
             "links": [],
-            "vouched": {"objects": True, "parties": True, "links": True, "targets": True},
+            "vouched": dict(_ALL),
             "credentials": False,
             "drip": False,
             **changes.get("call", {}),

@@ -24,4 +24,5 @@ lifted if input.tool.egress == "blind"
 
 lifted if input.forecast.untrusted == []
 
-lifted if input.call.grounded == true
+# A call that names a receiver, and somebody vouches for each; or a tool whose calls can't name any.
+lifted if input.call.vouched.receivers == true
