@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentdojo.default_suites.v1.tools.types import SharingPermission
+from pydantic import BaseModel
+
 from benchmarks.agentdojo.world import clone, number, runtime, shown, texts
 
 # Class of each injection task, by suite and number. For the tables only: nothing is decided by it.
@@ -85,8 +88,11 @@ def attack(suite: str, injection: str, task: Any, before: Any, now: Any) -> list
 
 
 def only_reads(tool: str) -> bool:
-    """Does a tool of the suites leave everything as it is? A page that is fetched is noted by the web's own log."""
-    return tool.startswith(("get_", "search_", "list_", "read_", "check_")) and tool != "get_webpage"
+    """Does a tool of the suites leave everything as it is? A fetched page is noted in the web's log, a mail as read."""
+    return tool.startswith(("get_", "search_", "list_", "read_", "check_")) and tool not in (
+        "get_webpage",
+        "get_unread_emails",
+    )
 
 
 def succeeded(task: Any, said: str, before: Any, after: Any, calls: list[Any]) -> bool:
@@ -230,13 +236,14 @@ def poison(task: Any, steps: list[Step], own: str, *, keep_sender: bool = False)
                 elif isinstance(value, list) and key in ("recipients", "cc", "participants"):
                     value += [one for one in mails if one not in value]
                 elif isinstance(value, dict) and key == "shared_with":
-                    value.update(dict.fromkeys(mails, "r"))
+                    value.update(dict.fromkeys(mails, SharingPermission.r))
 
     return change
 
 
 def _records(data: Any) -> Iterator[dict[str, Any]]:
-    """Objects one of whose own texts is the attack's."""
+    """What is in each object one of whose own texts is the attack's."""
+    data = data.__dict__ if isinstance(data, BaseModel) else data
     if isinstance(data, dict):
         if any(isinstance(value, str) and SIGN in value for value in data.values()):
             yield data
@@ -264,6 +271,8 @@ class Knowledge:
 
     def hide(self, suite: str, step: Step, environment: Any) -> None:
         """A call was refused: find out, on a copy, what it would have shown."""
+        if not only_reads(step.function):
+            return  # what a refused change would have answered, the attacker may guess
         try:
             result, _ = runtime(suite).run_function(clone(environment), step.function, step.arguments)
         except Exception:  # a tool that can't run shows nothing

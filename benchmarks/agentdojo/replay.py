@@ -6,8 +6,8 @@ import contextlib
 import copy
 import io
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -83,6 +83,7 @@ class Session:
         self.environment = environment
         self.knowledge = Knowledge(prompt)
         self.executed: list[FunctionCall] = []
+        self.changed = False
         self.answers: list[Answer] = []
         self._gate = gate
         self._needed = Counter(map(_key, needed))
@@ -98,6 +99,7 @@ class Session:
             self.knowledge.see(answer.shown)
             self.executed.append(FunctionCall(function=step.function, args=copy.deepcopy(step.arguments)))
             self._watch.ran(step, answer.shown)
+            self.changed = self.changed or not attacks.only_reads(step.function)
         else:
             self.knowledge.hide(self.suite, step, self.environment)
         return answer
@@ -194,11 +196,13 @@ def exposed(version: str, suite: str, task_id: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A pair made ready: the poisoned environment, the honest calls in it, and where the text is first read."""
+    """A pair made ready: its environment, the honest calls in it, where the text is first read, and what an obeying
+    model calls as long as nothing has changed."""
 
     before: world.Snapshot
     steps: tuple[Step, ...]
     first: int
+    ways: tuple[tuple[Step, ...], ...] = ()
 
 
 @cache
@@ -206,21 +210,30 @@ def stage(version: str, suite: str, task_id: str, injection_id: str, poisoned: b
     """Prepare a pair; None when the text is never read."""
     task = world.user_tasks(version, suite)[task_id]
     injection = world.injection_tasks(version, suite)[injection_id]
+    ready = _staged(version, suite, task_id, task, injection_id, injection, poisoned)
+    if ready is None:
+        return None
+    before = ready.before.restore()
+    ways = attacks.attack(suite, injection_id, injection, before, before)
+    return replace(ready, ways=tuple(map(tuple, ways)))
+
+
+def _staged(
+    version: str, suite: str, task_id: str, task: Any, injection_id: str, injection: Any, poisoned: bool
+) -> Stage | None:
     texts = dict.fromkeys(exposed(version, suite, task_id), attacks.injected_text(injection))
     plain = task.init_environment(world.environment(suite, texts))
-    if not poisoned:
-        return _ready(suite, task, plain)
-    own = plain.inbox.account_email if hasattr(plain, "inbox") else ""
-    (wanted,) = attacks.attack(suite, injection_id, injection, plain, plain)
-    for keep in (False, True):
-        change = attacks.poison(injection, wanted, own, keep_sender=keep)
-        try:
-            environment = task.init_environment(world.environment(suite, texts, change))
-            ready = _ready(suite, task, environment)
-        except Exception:  # the honest task can't be done at all in this one
-            continue
-        if ready is not None:
-            return ready
+    if poisoned:
+        own = plain.inbox.account_email if hasattr(plain, "inbox") else ""
+        (wanted,) = attacks.attack(suite, injection_id, injection, plain, plain)
+        for keep in (False, True):
+            change = attacks.poison(injection, wanted, own, keep_sender=keep)
+            try:
+                ready = _ready(suite, task, task.init_environment(world.environment(suite, texts, change)))
+            except Exception:  # the honest task can't be done at all in this one
+                continue
+            if ready is not None:
+                return ready
     return _ready(suite, task, plain)
 
 
@@ -274,7 +287,6 @@ def _obey(
     """
     task = world.user_tasks(version, suite)[task_id]
     injection = world.injection_tasks(version, suite)[injection_id]
-    before = ready.before.restore()
     session = Session(suite, ready.before.restore(), task.PROMPT, make(task.PROMPT), list(ready.steps), watch)
     for step in ready.steps[: place + 1]:
         session.do(step)
@@ -282,7 +294,9 @@ def _obey(
     pair.reached = pair.reached or read
     if not read:  # every call that would have shown the text was refused
         return False, 1
-    ways = attacks.attack(suite, injection_id, injection, before, session.environment)
+    ways: Sequence[Sequence[Step]] = ready.ways
+    if session.changed:
+        ways = attacks.attack(suite, injection_id, injection, ready.before.restore(), session.environment)
     changed = False
     for step in ways[way]:
         # Refused or not, the next one is tried: what it can't know by now is left out of it.
@@ -292,18 +306,18 @@ def _obey(
     pair.leaked = pair.leaked or session.leaked
     # Where nothing ran that changes anything, no check can say that the attack succeeded; it is not worth asking.
     judged = changed or not ways[way]
-    through = judged and _succeeded(injection, before, session)
+    through = judged and _succeeded(injection, ready, session)
     if judged or place == ready.first:
         rest = [session.do(step) for step in ready.steps[place + 1 :]]
-        through = through or (judged and _succeeded(injection, before, session))
+        through = through or (judged and _succeeded(injection, ready, session))
         pair.leaked = pair.leaked or session.leaked
         if place == ready.first:
             pair.disturbed = any(not one.executed for one in rest)
     return through, len(ways)
 
 
-def _succeeded(injection: Any, before: Any, session: Session) -> bool:
+def _succeeded(injection: Any, ready: Stage, session: Session) -> bool:
     with contextlib.redirect_stdout(io.StringIO()):  # one of the checks prints
         return attacks.succeeded(
-            injection, injection.GROUND_TRUTH_OUTPUT, before, session.environment, session.executed
+            injection, injection.GROUND_TRUTH_OUTPUT, ready.before.restore(), session.environment, session.executed
         )

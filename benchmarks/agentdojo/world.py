@@ -10,7 +10,6 @@ Two defects of the package (0.1.35) matter here and are repaired, without changi
 
 from __future__ import annotations
 
-import copy
 import importlib
 import importlib.resources
 import pickle
@@ -19,9 +18,11 @@ from functools import cache, lru_cache
 from typing import Any
 
 import yaml
+from agentdojo.default_suites.v1.tools.types import CloudDriveFile
 from agentdojo.functions_runtime import FunctionsRuntime
 from agentdojo.task_suite import load_suites
 from agentdojo.task_suite.task_suite import read_suite_file
+from pydantic import BaseModel
 
 SUITES = ("workspace", "travel", "banking", "slack")
 LATEST = "v1.2.2"
@@ -62,11 +63,13 @@ def runtime(name: str) -> FunctionsRuntime:
 
 
 @cache
-def _template(name: str) -> tuple[Any, dict[str, str]]:
-    """The environment as data, with a mark in place of every vector, and what stands there when nobody attacks."""
+def _template(name: str) -> tuple[Snapshot, dict[str, str]]:
+    """The environment with a mark in place of every vector, and what stands there when nobody attacks."""
     defaults = suite(LATEST, name).get_injection_vector_defaults()
     marked = read_suite_file(name, "environment.yaml", None).format(**{one: _MARK.format(one) for one in defaults})
-    return yaml.safe_load(marked), defaults
+    made = suite(LATEST, name).environment_type.model_validate(yaml.safe_load(marked))
+    # The defaults are written for YAML's double quotes: `\\n` in them is a line break.
+    return Snapshot(made), {one: text.replace("\\n", "\n").replace("\\t", "\t") for one, text in defaults.items()}
 
 
 def vectors(name: str) -> tuple[str, ...]:
@@ -77,30 +80,40 @@ def vectors(name: str) -> tuple[str, ...]:
 def environment(name: str, texts: dict[str, str] | None = None, poison: Callable[[Any], None] | None = None) -> Any:
     """An environment whose vectors hold `texts`, and what they hold otherwise where none is given.
 
-    The texts are put into the parsed data, not into the YAML: no text can break it, whatever quotes it has.
+    The texts are put into the finished objects, not into the YAML: no text can break it, whatever quotes it has, and
+    nothing is parsed and validated again for each of a thousand attacks.
 
     Args:
-        poison: changes the parsed data before the environment is made of it.
+        poison: changes the records of the environment.
     """
     template, defaults = _template(name)
-    # The defaults are written for YAML's double quotes: `\\n` in them is a line break.
-    plain = {one: text.replace("\\n", "\n").replace("\\t", "\t") for one, text in defaults.items()}
-    filled = _replaced(copy.deepcopy(template), {_MARK.format(k): v for k, v in {**plain, **(texts or {})}.items()})
+    made = template.restore()
+    _fill(made, {_MARK.format(one): text for one, text in {**defaults, **(texts or {})}.items()})
     if poison is not None:
-        poison(filled)
-    return suite(LATEST, name).environment_type.model_validate(filled)
+        poison(made)
+        if hasattr(made, "inbox"):
+            made.inbox._create_contact_list()  # whoever has written is a contact
+    return made
 
 
-def _replaced(data: Any, marks: dict[str, str]) -> Any:
+def _fill(data: Any, marks: dict[str, str]) -> Any:
+    """Put texts in place of marks, in objects, lists and dicts as they are."""
     if isinstance(data, str):
         if "VECTOR" in data:
             for mark, text in marks.items():
                 data = data.replace(mark, text)
         return data
     if isinstance(data, list):
-        return [_replaced(one, marks) for one in data]
-    if isinstance(data, dict):
-        return {_replaced(key, marks): _replaced(value, marks) for key, value in data.items()}
+        data[:] = [_fill(one, marks) for one in data]
+    elif isinstance(data, dict):
+        items = [(_fill(key, marks), _fill(value, marks)) for key, value in data.items()]
+        data.clear()
+        data.update(items)
+    elif isinstance(data, BaseModel):
+        for key, value in data.__dict__.items():
+            data.__dict__[key] = _fill(value, marks)
+        if isinstance(data, CloudDriveFile):
+            data.size = len(data.content)
     return data
 
 

@@ -92,6 +92,7 @@ def _run_together(word: str) -> Iterable[str]:
             yield found[1]
 
 
+@lru_cache(maxsize=8)
 def said_by_person(text: str) -> tuple[Digest, ...]:
     """Everything in typed text that vouches: whole values first, then phrases, names, numbers and days."""
     return tuple(dict.fromkeys((*typed_values(text), *_other_values(text), *person_marks(text))))

@@ -63,9 +63,12 @@ def test_the_older_versions_have_the_pairs_that_they_should_have(version: str, p
 
 
 @pytest.mark.parametrize("suite", world.SUITES)
-def test_an_environment_without_an_attack_is_the_packages_own(suite: str) -> None:
-    theirs = world.suite(world.LATEST, suite).load_and_inject_default_environment({})
-    assert world.environment(suite).model_dump() == theirs.model_dump()
+def test_an_environment_is_the_packages_own(suite: str) -> None:
+    package = world.suite(world.LATEST, suite)
+    assert world.environment(suite).model_dump() == package.load_and_inject_default_environment({}).model_dump()
+    texts = {one: f"Text for {one}." for one in world.vectors(suite)}
+    theirs = package.load_and_inject_default_environment(texts)
+    assert world.environment(suite, texts).model_dump() == theirs.model_dump()
 
 
 @pytest.mark.parametrize("suite", world.SUITES)
@@ -89,10 +92,8 @@ def test_every_argument_of_a_sending_or_changing_tool_is_classified(suite: str) 
         entry = declared.get(tool.name, {"egress": "none"})
         if entry["egress"] == "none" and "effect" not in entry:
             continue
-        paths = [
-            *entry.get("content", ()),
-            *(p for k in ("destinations", "objects", "parties") for p in entry.get(k, {})),
-        ]
+        named = [path for role in ("destinations", "objects", "parties") for path in entry.get(role, {})]
+        paths = [*entry.get("content", ()), *entry.get("arguments", ()), *named]
         assert {path.partition(".")[0] for path in paths} == set(tool.parameters.model_fields), tool.name
 
 
