@@ -98,8 +98,13 @@ MALFORMED: Final = "(malformed)"
 
 def class_name(error: BaseException) -> str:
     """The name of an exception's class, unless it was made up: then it could be text that someone else wrote."""
-    name = type(error).__name__
-    return name if name.isascii() and name.isidentifier() and len(name) <= 64 else "an exception"
+    return type_name(type(error)) or "an exception"
+
+
+def type_name(kind: type) -> str:
+    """The name of a class, unless it was made up; then nothing."""
+    name = kind.__name__
+    return name if name.isascii() and name.isidentifier() and len(name) <= 64 else ""
 
 
 def finished(content: Any, depth: int = 0) -> None:
@@ -124,7 +129,7 @@ def printable(text: str) -> str:
 
 
 def text_for_model(content: Any) -> str:
-    """Text of a result. Lone surrogates, which no provider's JSON can carry, become U+FFFD."""
+    """Text of a result. Lone surrogates, which no provider's JSON can carry, become ``?``."""
     if isinstance(content, str):
         text = content
     elif content is None:
