@@ -7,12 +7,15 @@ from interlock.assembly import Interlock, Manifest
 from interlock.errors import Bug, InterlockError, NotPermitted
 from interlock.gate.conversation import Conversation
 from interlock.gate.guard import Guard
+from interlock.gate.identity import Identities
 from interlock.gate.tools import tool
 from interlock.model.calls import Call
 from interlock.model.decisions import Decision, Verdict
+from interlock.model.history import History, TokenBudget
 from interlock.model.labels import Taint
 from interlock.model.messages import Message, ToolUse
 from interlock.model.results import Outcome, Ticket, ToolResult
+from interlock.sessions import Session
 from interlock.stores.memory import MemoryJournal
 
 __all__ = [
@@ -21,6 +24,8 @@ __all__ = [
     "Conversation",
     "Decision",
     "Guard",
+    "History",
+    "Identities",
     "Interlock",
     "InterlockError",
     "Manifest",
@@ -28,8 +33,10 @@ __all__ = [
     "Message",
     "NotPermitted",
     "Outcome",
+    "Session",
     "Taint",
     "Ticket",
+    "TokenBudget",
     "ToolResult",
     "ToolUse",
     "Verdict",

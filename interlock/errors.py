@@ -12,6 +12,7 @@
   + Unavailable           the outside world did not answer as promised
     - EngineUnavailable
     - JournalUnavailable
+    - SessionBusy         another thread or process has the session file open
   + Conflict              another writer was first: load the state again and decide anew
   + Tampered              a stored record contradicts itself
 * Bug                     an invariant of ours is broken: nobody may handle it and carry on
@@ -80,6 +81,10 @@ class EngineUnavailable(Unavailable):
 
 class JournalUnavailable(Unavailable):
     """The journal could not be read or written."""
+
+
+class SessionBusy(Unavailable):
+    """A session file is open already, in this process or another one. One writer at a time: close it there first."""
 
 
 class Conflict(InterlockError):

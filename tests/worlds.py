@@ -7,13 +7,14 @@ what was appended, what was executed, in which order. The judgements at the end 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from interlock import Conversation, Guard, Manifest, MemoryJournal, ToolResult
+from interlock import Call, Conversation, Guard, Manifest, MemoryJournal, Outcome, ToolResult
+from interlock.gate import steps
 from interlock.gate.drivers import World
 from interlock.gate.effects import Effect
 from interlock.gate.guard import Active
@@ -88,6 +89,16 @@ def rules(engine: Any = None, manifest: Manifest = MANIFEST, **changes: Any) -> 
         "protected": ("/home/u/policies",),
     }
     return Rules(**{**known, **changes})
+
+
+def carry_out(conversation: str, calls: Sequence[Call], known: Rules) -> Generator[Effect, Any, list[Outcome]]:
+    """Propose a round, run what is allowed in order, observe each; one outcome per call, in order (T17)."""
+    ticket = yield from steps.propose(conversation, calls, known)
+    outcomes: list[Outcome] = []
+    for call_id, outcome in ticket.outcomes.items():
+        allowed = ticket.allowed.get(call_id)
+        outcomes.append(outcome if allowed is None else (yield from steps.run_allowed(conversation, allowed)))
+    return outcomes
 
 
 class SaysEngine:
@@ -169,6 +180,9 @@ class StepsWorld(World):
     def answer(self, effect: Effect) -> Any:
         return self.tape.tick(type(effect).__name__, lambda: World.answer(self, effect))
 
+    def over(self, journal: Any) -> Any:
+        return _over(self, journal)
+
 
 class AsyncWorld(StepsWorld):
     """The same world through awaitables."""
@@ -194,6 +208,18 @@ class PortsWorld(World):
         World.__init__(self, *(_Port(tape, port) for port in ports))
         object.__setattr__(self, "memory", memory)
         object.__setattr__(self, "tape", tape)
+
+    def over(self, journal: Any) -> Any:
+        return _over(self, journal)
+
+
+def _over(world: Any, journal: Any) -> Any:
+    """The same world, tape and all, over another journal."""
+    other = object.__new__(type(world))
+    for name in (*World.__slots__, "memory", "tape"):
+        object.__setattr__(other, name, getattr(world, name))
+    object.__setattr__(other, "journal", journal)
+    return other
 
 
 class _Port:

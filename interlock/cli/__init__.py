@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         "replay": Listed(
             "interlock.cli.replay:command", "Replay recorded conversations: what would have been decided, and why."
         ),
+        "session": Listed("interlock.cli.session:session", "Show what a session file holds, message by message."),
         "test": Listed("interlock.cli.test:test", "Run Rego tests and scenarios; with --mutate, mutants too."),
         "demo": Listed(
             "interlock.cli.demo:demo", "Attack an agent that has real tools, without Interlock and with it."

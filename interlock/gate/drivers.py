@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -66,6 +66,10 @@ class World:
             if translated is error:
                 raise  # as it is: an error must not become its own cause
             raise translated from error
+
+    def over(self, journal: Journal) -> World:
+        """The same world with another journal; what was remembered is shared."""
+        return replace(self, journal=journal)
 
     def _remembering(self, document: bytes, look: bytes) -> Any:
         """Only answers that were given are kept, never a failure. The table is bounded, and dies with the engine."""

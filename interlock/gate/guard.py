@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
 from interlock.errors import Bug, Refused
 from interlock.gate import steps
-from interlock.gate.conversation import Conversation
+from interlock.gate.conversation import Conversation, Ledger
 from interlock.gate.drivers import Run, World, adrive, drive, spread
 from interlock.gate.steps import Rules
 from interlock.model.calls import Call
@@ -46,10 +46,20 @@ class Guard:
 
     def __init__(self, conversation: Conversation, current: Callable[[], Active], decided: Decided) -> None:
         """``current`` gives what is in force now; it is read once per step, so a reload never splits a decision."""
-        conversation.bind(current().world.journal)
+        now = current()
+        conversation.bind(now.world.journal)
         self.conversation = conversation
-        self._current = current
+        self._ledger = Ledger(conversation)
+        self._seen = (now, replace(now, world=now.world.over(self._ledger)))
+        self._source = current
         self._decided = decided
+
+    def _current(self) -> Active:
+        """What is in force now, with this conversation's own view of its journal."""
+        now, ours = self._source(), self._seen
+        if ours[0] is not now:  # reloaded; one tuple, so that no thread sees half of it
+            self._seen = ours = (now, replace(now, world=now.world.over(self._ledger)))
+        return ours[1]
 
     # --- primitives -------------------------------------------------------------------------------------------------
 
@@ -106,7 +116,7 @@ class Guard:
         who, unheard = parties(source)
         voices = tuple(sorted(map(voice_digest, who)))
         note = printable(source)
-        entry = Admitted(now, note, parsed, content_digest(text), len(text), voices, unheard, heard=heard_in(text))
+        entry = Admitted(now, note, parsed, content_digest(text), len(text), voices, unheard, words=heard_in(text))
         self.conversation.record(entry)
         return text
 

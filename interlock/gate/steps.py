@@ -5,7 +5,7 @@ these very steps, so sync and async can't drift apart.
 
 ``propose``: freeze → look at the arguments → load the state → build the document → evaluate → **journal the decision
 and put the labels in flight** → ticket. ``observe``: journal the outcome, which joins the labels → what the model may
-see. ``carry_out`` is both with the execution in between.
+see. ``run_allowed`` executes in between.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from interlock.model.results import (
     refusal,
     text_for_model,
 )
-from interlock.model.state import State
+from interlock.model.state import InFlight, State
 from interlock.model.tools import Kind, ToolId
 
 Steps: TypeAlias = Generator[Effect, Any, Any]
@@ -187,9 +187,7 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
             result = replace(result, content=seen.content) if seen.dropped else result
             text = text_for_model(seen.content) + left_out(seen.dropped)
         now: datetime = yield ReadClock()
-        state: State = yield LoadState(conversation)
-        flight = state.in_flight.get(allowed.number)
-        yield Append(conversation, (_landed(allowed, result, text, stamp(now), seen),), None)
+        flight = yield from _recorded(conversation, allowed.number, _landed(allowed, result, text, stamp(now), seen))
     except Bug:
         raise
     except Exception as error:  # not on record: the content must not reach the model
@@ -212,14 +210,16 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
     )
 
 
-def carry_out(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, list[Outcome]]:
-    """Propose a round, run what is allowed in order, observe each; one outcome per call, in order (T17)."""
-    ticket = yield from propose(conversation, calls, rules)
-    outcomes: list[Outcome] = []
-    for call_id, outcome in ticket.outcomes.items():
-        allowed = ticket.allowed.get(call_id)
-        outcomes.append(outcome if allowed is None else (yield from run_allowed(conversation, allowed)))
-    return outcomes
+def _recorded(conversation: str, number: int, entry: Observed | Failed) -> Generator[Effect, Any, InFlight | None]:
+    """Journal an outcome, and give the call in flight that it ended. Of two results for one call, one gets None."""
+    for _ in range(MAX_RACES):
+        state: State = yield LoadState(conversation)
+        try:
+            yield Append(conversation, (entry,), state.version)
+        except Conflict:
+            continue  # somebody wrote meanwhile, perhaps the other result of this very call
+        return state.in_flight.get(number)
+    raise Unavailable(f"the labels changed {MAX_RACES} times while a result was recorded")
 
 
 def run_allowed(conversation: str, allowed: Allowed) -> Generator[Effect, Any, Outcome]:
@@ -363,9 +363,7 @@ def _located(proposals: Sequence[_Proposal], rules: Rules) -> Generator[Effect, 
 
 
 def _setting(state: State, rules: Rules) -> Setting:
-    # Whoever was asked may have answered already, even if nobody has reported it.
-    asked_now = [flight for flight in state.in_flight.values() if flight.untrusted]
-    voices = state.voices.union(*(flight.voices for flight in asked_now)) if asked_now else state.voices
+    voices, anybody = state.heard()
     return Setting(
         conversation=state.conversation,
         namespace=state.namespace,
@@ -374,7 +372,7 @@ def _setting(state: State, rules: Rules) -> Setting:
         typed=state.typed,
         operator=rules.operator,
         voices=voices,
-        deafening=state.deafening or any(flight.unheard for flight in asked_now),
+        deafening=anybody,
         protected=rules.protected,
         lists=rules.lists,
         index=state.provenance,
@@ -520,7 +518,7 @@ def _landed(allowed: Allowed, result: ToolResult | BaseException, text: str, at:
         len(text),
         labels,
         exact=exact,
-        heard=seen.heard,
+        words=seen.heard,
         vouched=seen.vouched,
         records=seen.records,
         dropped=seen.dropped,

@@ -14,7 +14,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from interlock.model.calls import Call
+from interlock.model.messages import Image, Message
 from interlock.model.results import Outcome
+from interlock.model.sides import Side, base64_of, sent_name, sent_object, sent_result, sides, system_text
 from interlock.model.turns import (
     ATTACHED,
     IMAGE,
@@ -238,6 +240,46 @@ def results(turn: Turn, outcomes: Iterable[Outcome], *, also: str = "") -> list[
 def user(text: str) -> dict[str, Any]:
     """What the person says, as a message."""
     return {"role": "user", "content": text}
+
+
+# --- a whole transcript of ours ---------------------------------------------------------------------------------------
+
+_LONGEST_ID: Final = 64
+
+
+def encoded(messages: Iterable[Message], *, system: str = "") -> dict[str, Any]:
+    """Our messages as the keywords ``messages`` and, unless there is nothing to say in it, ``system``.
+
+    A side that says several things in a row is one message; results come first in it. System messages join ``system``.
+    The API takes the request if every call in ``messages`` has exactly one result (T17) and the model's side is not
+    the first; nothing about that is repaired. Blank texts are left out.
+    """
+    given = list(messages)
+    found: dict[str, Any] = {"messages": [_side(one) for one in sides(given, longest_id=_LONGEST_ID)]}
+    told = system_text(system, given)
+    return {"system": told, **found} if told else found
+
+
+def _side(side: Side) -> dict[str, Any]:
+    content: list[dict[str, Any]] = [
+        {
+            "type": "tool_result",
+            "tool_use_id": one.id,
+            "content": sent_result(one),
+            "is_error": one.is_error,
+        }
+        for one in side.answers
+    ]
+    for shown in side.shown:
+        if isinstance(shown, Image):
+            source = {"type": "base64", "media_type": shown.media_type, "data": base64_of(shown)}
+            content.append({"type": "image", "source": source})
+        else:
+            content.append({"type": "text", "text": shown.text})
+    for use in side.uses:
+        call = {"id": use.id, "name": sent_name(use.name), "input": sent_object(use.arguments)}
+        content.append({"type": "tool_use", **call})
+    return {"role": "assistant" if side.by_model else "user", "content": content}
 
 
 # --- recorded conversations -------------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from interlock.model.calls import Call
+from interlock.model.messages import Image, Message
 from interlock.model.results import Outcome
+from interlock.model.sides import Shown, Side, data_url, sent_json, sent_name, sent_result, sides, system_text
 from interlock.model.turns import (
     ATTACHED,
     IMAGE,
@@ -196,6 +198,54 @@ def results(turn: Turn, outcomes: Iterable[Outcome], *, also: str = "") -> list[
 def user(text: str) -> dict[str, Any]:
     """What the person says, as a message."""
     return {"role": "user", "content": text}
+
+
+# --- a whole transcript of ours ---------------------------------------------------------------------------------------
+
+_LONGEST_ID: Final = 40
+
+
+def encoded(messages: Iterable[Message], *, system: str = "") -> dict[str, Any]:
+    """Our messages as the keyword ``messages``; ``system`` and our system messages are the first of them.
+
+    Results are tool messages directly after their turn, and what the person said with them is a user message after
+    those. The API takes the request if every call in ``messages`` has exactly one result (T17); nothing about that is
+    repaired. Blank texts are left out.
+    """
+    given = list(messages)
+    told = system_text(system, given)
+    found: list[dict[str, Any]] = [{"role": "system", "content": told}] if told else []
+    for side in sides(given, longest_id=_LONGEST_ID):
+        found += _model_side(side) if side.by_model else _caller_side(side)
+    return {"messages": found}
+
+
+def _model_side(side: Side) -> Iterator[dict[str, Any]]:
+    message: dict[str, Any] = {"role": "assistant", "content": side.text or None}
+    calls = [
+        {
+            "id": use.id,
+            "type": "function",
+            "function": {"name": sent_name(use.name), "arguments": sent_json(use.arguments)},
+        }
+        for use in side.uses
+    ]
+    yield {**message, "tool_calls": calls} if calls else message
+
+
+def _caller_side(side: Side) -> Iterator[dict[str, Any]]:
+    for one in side.answers:
+        yield {"role": "tool", "tool_call_id": one.id, "content": sent_result(one)}
+    if side.has_images:
+        yield {"role": "user", "content": [_part(one) for one in side.shown]}
+    elif side.shown:
+        yield user(side.text)
+
+
+def _part(shown: Shown) -> dict[str, Any]:
+    if isinstance(shown, Image):
+        return {"type": "image_url", "image_url": {"url": data_url(shown)}}
+    return {"type": "text", "text": shown.text}
 
 
 # --- recorded conversations -------------------------------------------------------------------------------------------

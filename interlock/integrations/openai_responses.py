@@ -14,7 +14,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from interlock.model.calls import Call
+from interlock.model.messages import Image, Message
 from interlock.model.results import Outcome
+from interlock.model.sides import Shown, Side, data_url, sent_json, sent_name, sent_result, sides, system_text
 from interlock.model.turns import (
     ATTACHED,
     IMAGE,
@@ -368,6 +370,42 @@ def _result(one: Answer) -> Iterator[dict[str, Any]]:
 def user(text: str) -> dict[str, Any]:
     """What the person says, as an item."""
     return {"role": "user", "content": text}
+
+
+# --- a whole transcript of ours ---------------------------------------------------------------------------------------
+
+_LONGEST_ID: Final = 64
+
+
+def encoded(messages: Iterable[Message], *, system: str = "") -> dict[str, Any]:
+    """Our messages as the keywords ``input`` and, unless there is nothing to say in it, ``instructions``.
+
+    System messages join ``instructions``. What the person said with results is a user message after them. The API
+    takes the request if every call in ``messages`` has exactly one result (T17); nothing about that is repaired.
+    Blank texts are left out.
+    """
+    given = list(messages)
+    found = {"input": [item for side in sides(given, longest_id=_LONGEST_ID) for item in _side(side)]}
+    told = system_text(system, given)
+    return {"instructions": told, **found} if told else found
+
+
+def _side(side: Side) -> Iterator[dict[str, Any]]:
+    for one in side.answers:
+        yield {"type": "function_call_output", "call_id": one.id, "output": sent_result(one)}
+    if side.has_images:
+        yield {"role": "user", "content": [_part(one) for one in side.shown]}
+    elif side.shown:
+        yield {"role": "assistant" if side.by_model else "user", "content": side.text}
+    for use in side.uses:
+        call = {"call_id": use.id, "name": sent_name(use.name)}
+        yield {"type": "function_call", **call, "arguments": sent_json(use.arguments)}
+
+
+def _part(shown: Shown) -> dict[str, Any]:
+    if isinstance(shown, Image):
+        return {"type": "input_image", "image_url": data_url(shown), "detail": "auto"}
+    return {"type": "input_text", "text": shown.text}
 
 
 # --- recorded conversations -------------------------------------------------------------------------------------------

@@ -23,13 +23,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A conversation began. ``labels`` is empty for a new one, and what a resumed one brought along."""
+    """A conversation began. Everything but the names is empty for a new one.
+
+    Attributes:
+        parent: the conversation that this one came from, by fork, delegation, copy or a new start.
+        labels: what came along.
+        typed, texts: digests of the values and of the whole texts that the person typed there.
+        voices: digests of the parties whose words came along.
+        heard: ``voices`` is all of them. Otherwise untrusted labels may be anybody's words.
+        doubts: digests of calls of which nobody knows whether they happened.
+    """
 
     at: str
     conversation: str
     namespace: str = "default"
     parent: str = ""
     labels: tuple[Label, ...] = ()
+    typed: tuple[Digest, ...] = ()
+    texts: tuple[Digest, ...] = ()
+    voices: tuple[Digest, ...] = ()
+    heard: bool = False
+    doubts: tuple[Digest, ...] = ()
     kind: Literal["opened"] = "opened"
 
 
@@ -48,7 +62,7 @@ class Typed:
 class Admitted:
     """Content entered without a tool. Written before the content is visible to the model.
 
-    ``heard`` are the packed words of untrusted content (:mod:`interlock.model.marks`); empty when nobody looked.
+    ``words`` are the packed words of untrusted content (:mod:`interlock.model.marks`); empty when nobody looked.
     """
 
     at: str
@@ -59,7 +73,7 @@ class Admitted:
     voices: tuple[Digest, ...] = ()
     unheard: bool = False
     kind: Literal["admitted"] = "admitted"
-    heard: str = ""
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +120,7 @@ class Observed:
     Attributes:
         labels: all that it joins: declared ones, and those that it carried.
         exact: its fields were read one by one, so ``labels`` are all untrusted labels that it brings.
-        heard: packed words of what is untrusted in it.
+        words: packed words of what is untrusted in it.
         vouched, records: marks of values and ids that it vouches for (:mod:`interlock.model.provenance`).
         dropped: number of fields that were left out before the model saw it.
     """
@@ -119,7 +133,7 @@ class Observed:
     labels: tuple[Label, ...] = ()
     kind: Literal["observed"] = "observed"
     exact: bool = False
-    heard: str = ""
+    words: str = ""
     vouched: tuple[str, ...] = ()
     records: tuple[str, ...] = ()
     dropped: int = 0
@@ -138,7 +152,81 @@ class Failed:
     kind: Literal["failed"] = "failed"
 
 
-Entry: TypeAlias = Opened | Typed | Admitted | Decided | Observed | Failed
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A stored conversation was taken up again. Whatever was in flight is in doubt, and ``labels`` join too."""
+
+    at: str
+    why: str
+    labels: tuple[Label, ...] = ()
+    kind: Literal["resumed"] = "resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The list of messages was replaced in place: compaction, eviction, thinning. The labels stay."""
+
+    at: str
+    before: int
+    after: int
+    kind: Literal["rewritten"] = "rewritten"
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """The messages of a failed turn were taken back. The labels stay."""
+
+    at: str
+    before: int
+    after: int
+    kind: Literal["rolled_back"] = "rolled_back"
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """Another conversation began with everything that this one held. The labels of both grow apart from here on."""
+
+    at: str
+    conversation: str
+    kind: Literal["forked"] = "forked"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildOpened:
+    """Work was delegated. ``labels`` is all that may come back from it; they are in flight until it is joined."""
+
+    at: str
+    conversation: str
+    labels: tuple[Label, ...]
+    kind: Literal["child_opened"] = "child_opened"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildJoined:
+    """Delegated work came back, however it ended. ``heard``: ``voices`` is everybody whose words came along."""
+
+    at: str
+    conversation: str
+    labels: tuple[Label, ...]
+    voices: tuple[Digest, ...] = ()
+    heard: bool = False
+    kind: Literal["child_joined"] = "child_joined"
+
+
+Entry: TypeAlias = (
+    Opened
+    | Typed
+    | Admitted
+    | Decided
+    | Observed
+    | Failed
+    | Resumed
+    | Rewritten
+    | RolledBack
+    | Forked
+    | ChildOpened
+    | ChildJoined
+)
 
 
 @cache
@@ -161,7 +249,7 @@ _RECORD: Final = re.compile(r"[a-z0-9_-]+ [A-Za-z0-9_-]{22}(?: !|(?: \??[A-Za-z0
 
 def check_marks(entry: Entry) -> None:
     """Refuse packed words and marks that the fold could not read. Raises ValueError."""
-    for words in (getattr(entry, "heard", ""), getattr(entry, "said", "")):
+    for words in (getattr(entry, "words", ""), getattr(entry, "said", "")):
         if words not in ("", EVERYTHING):
             unpacked(words)
     for one in getattr(entry, "vouched", ()):
@@ -173,20 +261,33 @@ def check_marks(entry: Entry) -> None:
             raise ValueError("no record")
 
 
-_KINDS: Final = {"opened", "typed", "admitted", "decided", "observed", "failed"}
-
-
 def decode(body: bytes, sequence: int = 0) -> Entry:
     """Read a stored entry.
 
     Raises:
         Tampered: the bytes are not the canonical form of an entry that this version knows.
     """
+    try:
+        value = parse(body)
+    except NotCanonical as error:
+        raise Tampered(sequence, f"not an entry that this version knows ({type(error).__name__})") from None
+    entry = read_entry(value, sequence)
+    if encode(entry) != body:
+        raise Tampered(sequence, "not the canonical form of its entry")
+    return entry
+
+
+def read_entry(value: Any, sequence: int = 0) -> Entry:
+    """Read an entry out of parsed JSON. Whether that was its canonical form is the caller's to check.
+
+    Raises:
+        Tampered: not an entry that this version knows.
+    """
     from pydantic import ValidationError
 
     try:
-        entry: Entry = _adapter().validate_python(parse(body))
-    except (NotCanonical, ValidationError) as error:
+        entry: Entry = _adapter().validate_python(value)
+    except ValidationError as error:
         raise Tampered(sequence, f"not an entry that this version knows ({type(error).__name__})") from None
     try:
         for name in ("labels", "private", "untrusted", "opens"):
@@ -194,8 +295,6 @@ def decode(body: bytes, sequence: int = 0) -> Entry:
                 label(one)
     except Refused:
         raise Tampered(sequence, "holds a label that is none") from None
-    if encode(entry) != body:
-        raise Tampered(sequence, "not the canonical form of its entry")
     try:
         check_marks(entry)
     except ValueError:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from interlock.errors import Refused
 from interlock.model.results import Outcome
 
 
@@ -80,6 +81,22 @@ class Message:
         """The message that answers a round of calls, one result per outcome, in order (T17)."""
         return Message(Role.TOOL, tuple(ToolAnswer(one.call_id, one.for_model, one.is_error) for one in outcomes))
 
+    def check(self) -> None:
+        """Refuse a message whose parts have other types than they say: nothing that keeps or sends it could read it.
+
+        Raises:
+            Refused: naming the place.
+        """
+        if type(self.role) is not Role or type(self.blocks) is not tuple:
+            raise Refused("a message has a Role and a tuple of blocks")
+        for place, block in enumerate(self.blocks):
+            wanted = _PARTS.get(type(block))
+            if wanted is None:
+                raise Refused(f"block {place} of a message is no Text, ToolUse, ToolAnswer or Image")
+            for name, kind in wanted:
+                if type(getattr(block, name)) is not kind:
+                    raise Refused(f"block {place} of a message: {name} must be {kind.__name__}")
+
     @property
     def text(self) -> str:
         """All text of the message, joined by line breaks."""
@@ -92,3 +109,11 @@ class Message:
     @property
     def images(self) -> tuple[Image, ...]:
         return tuple(block for block in self.blocks if isinstance(block, Image))
+
+
+_PARTS: Final[dict[type, tuple[tuple[str, type], ...]]] = {
+    Text: (("text", str),),
+    ToolUse: (("id", str), ("name", str), ("server", str)),
+    ToolAnswer: (("id", str), ("text", str), ("is_error", bool)),
+    Image: (("media_type", str), ("payload", bytes)),
+}

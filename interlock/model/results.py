@@ -98,8 +98,13 @@ MALFORMED: Final = "(malformed)"
 
 def class_name(error: BaseException) -> str:
     """The name of an exception's class, unless it was made up: then it could be text that someone else wrote."""
-    name = type(error).__name__
-    return name if name.isascii() and name.isidentifier() and len(name) <= 64 else "an exception"
+    return type_name(type(error)) or "an exception"
+
+
+def type_name(kind: type) -> str:
+    """The name of a class, unless it was made up; then nothing."""
+    name = kind.__name__
+    return name if name.isascii() and name.isidentifier() and len(name) <= 64 else ""
 
 
 def finished(content: Any, depth: int = 0) -> None:
@@ -124,7 +129,7 @@ def printable(text: str) -> str:
 
 
 def text_for_model(content: Any) -> str:
-    """Text of a result. Lone surrogates, which no provider's JSON can carry, become U+FFFD."""
+    """Text of a result. Lone surrogates, which no provider's JSON can carry, become ``?``."""
     if isinstance(content, str):
         text = content
     elif content is None:
@@ -153,7 +158,9 @@ def refusal(decision: Decision) -> str:
         opening = "Not done: this call needs a person's approval, and nobody has given it."
     else:
         opening = "Not done: this call was denied by the security policy."
-    why = " ".join(f"[{reason.code}] {reason.for_model}" for reason in decision.reasons[:3])
+    # Only what decided: an approval that a milder control would be content with lifts no denial.
+    decisive = [reason for reason in decision.reasons if reason.verdict is decision.verdict]
+    why = " ".join(f"[{reason.code}] {reason.for_model}" for reason in decisive[:3])
     return f"{opening} {why}".strip()
 
 

@@ -1,18 +1,33 @@
 """Security state as a fold of journal entries (T2, T11).
 
-``apply`` is the only way to a new state, and no branch of it takes a label away: a label moves from *in flight* into
-the taint, or is added. The sizes are bounded, and every bound falls to the strict side.
+``apply`` is the only way to a new state. No branch of it takes a label out of the taint. Out of the *exposure* goes one
+thing only: the ``untrusted`` labels of a call in flight whose result did not touch the outside. The sizes are bounded,
+and every bound falls to the strict side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, assert_never
 
 from interlock.model.digests import NO_DIGEST, Digest
-from interlock.model.entries import Admitted, Decided, Entry, Failed, Observed, Opened, Typed
+from interlock.model.entries import (
+    Admitted,
+    ChildJoined,
+    ChildOpened,
+    Decided,
+    Entry,
+    Failed,
+    Forked,
+    Observed,
+    Opened,
+    Resumed,
+    Rewritten,
+    RolledBack,
+    Typed,
+)
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
 from interlock.model.provenance import EMPTY, Provenance, hearing, saying, sending, vouching
 
@@ -20,6 +35,12 @@ MAX_IN_FLIGHT: Final = 256
 MAX_TYPED: Final = 20_000
 MAX_VOICES: Final = 4096
 MAX_LABELS: Final = 256
+MAX_TEXTS: Final = 10_000
+MAX_CHILDREN: Final = 256
+MAX_DOUBTS: Final = 1024
+# How much of what was typed goes along into a fork or a child: one entry must stay below its size limit.
+MAX_INHERITED_TYPED: Final = 4000
+MAX_INHERITED_TEXTS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +62,14 @@ class InFlight:
 
 
 @dataclass(frozen=True, slots=True)
+class Delegation:
+    """Work that was delegated and has not come back."""
+
+    at: str
+    labels: tuple[Label, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """Everything about a conversation that a decision depends on.
 
@@ -54,6 +83,10 @@ class State:
         voices: digests of the parties that untrusted content came from.
         deafening: there were more voices than are remembered, or some that nobody could make out; then every
             destination counts as one of them.
+        texts: digests of the whole texts that the person typed.
+        doubts: digests of calls of which nobody knows whether they happened; the empty digest stands for more of them
+            than are remembered.
+        children: delegations that have not come back, by conversation: since when, and all that they may bring.
         provenance: which values somebody vouches for, and which words a stranger's text held.
     """
 
@@ -67,44 +100,53 @@ class State:
     typed: frozenset[Digest] = frozenset()
     voices: frozenset[Digest] = frozenset()
     deafening: bool = False
+    texts: frozenset[Digest] = frozenset()
+    doubts: frozenset[Digest] = frozenset()
+    children: Mapping[str, Delegation] = field(default_factory=lambda: MappingProxyType({}))
     provenance: Provenance = EMPTY
 
     @property
     def exposure(self) -> Taint:
         """Taint joined with everything in flight. Decisions use this."""
-        whole = self.taint
+        if not self.in_flight and not self.children:
+            return self.taint
+        coming: list[tuple[Label, Source]] = []
         for number, flight in self.in_flight.items():
             if flight.labels:
-                whole = whole.join(Taint.of(flight.labels, Source(flight.at, number, flight.tool)))
-        return whole
+                source = Source(flight.at, number, flight.tool)
+                coming += [(one, source) for one in flight.labels]
+        for child, delegation in self.children.items():
+            source = Source(delegation.at, 0, child)
+            coming += [(one, source) for one in delegation.labels]
+        return self.taint.join(Taint(tuple(coming)))
+
+    def heard(self) -> tuple[frozenset[Digest], bool]:
+        """Everybody whose words may be here by now, whether or not it was reported; and whether it may be anybody."""
+        asked = [flight for flight in self.in_flight.values() if flight.untrusted]
+        voices = self.voices.union(*(flight.voices for flight in asked)) if asked else self.voices
+        anybody = (
+            self.deafening
+            or any(flight.unheard for flight in asked)
+            or any(_untrusted(one.labels) for one in self.children.values())
+        )
+        return voices, anybody
 
 
 def apply(state: State, entry: Entry) -> State:
     """The state after one more entry. Total: unknown numbers and repeated outcomes only ever add."""
     match entry:
         case Opened():
-            source = Source(entry.at, 0, "opened")
-            return replace(
-                state,
-                conversation=entry.conversation,
-                namespace=entry.namespace,
-                parent=entry.parent,
-                version=state.version + 1,
-                taint=_joined(state.taint, entry.labels, source),
-                # Whoever resumes with untrusted labels does not say whose words they were.
-                deafening=state.deafening or _untrusted(entry.labels),
-                provenance=hearing(state.provenance, "") if _untrusted(entry.labels) else state.provenance,
-            )
+            return _opened(state, entry)
         case Typed():
-            # What is not remembered grounds nothing, so the bound is on the strict side.
-            room = MAX_TYPED - len(state.typed)
-            return replace(state, typed=state.typed | frozenset(entry.values[:room])) if entry.values else state
+            # What is not remembered grounds nothing, so the bounds are on the strict side.
+            typed = _more(state.typed, entry.values, MAX_TYPED)
+            return replace(state, typed=typed, texts=_more(state.texts, (entry.content,), MAX_TEXTS))
         case Admitted():
             source = Source(entry.at, 0, entry.source, entry.content)
             heard = state
             if _untrusted(entry.labels):
                 heard = _heard(state, entry.voices, unheard=entry.unheard)
-                heard = replace(heard, provenance=hearing(state.provenance, entry.heard))
+                heard = replace(heard, provenance=hearing(state.provenance, entry.words))
             return replace(heard, version=state.version + 1, taint=_joined(state.taint, entry.labels, source))
         case Decided():
             return _decided(state, entry)
@@ -114,7 +156,17 @@ def apply(state: State, entry: Entry) -> State:
             )
             return _learned(landed, entry, state.in_flight.get(entry.number))
         case Failed():
-            return _landed(state, entry.number, entry.at, entry.external or entry.doubt, NO_DIGEST, entry.labels)
+            flight = state.in_flight.get(entry.number)
+            doubted = state if flight is None or not entry.doubt else _doubted(state, (flight.call,))
+            return _landed(doubted, entry.number, entry.at, entry.external or entry.doubt, NO_DIGEST, entry.labels)
+        case Resumed():
+            return _resumed(state, entry)
+        case ChildOpened():
+            return _delegated(state, entry)
+        case ChildJoined():
+            return _returned(state, entry)
+        case Rewritten() | RolledBack() | Forked():
+            return state  # the transcript changed, or somebody else began: nothing about this conversation's labels
         case _:
             assert_never(entry)
 
@@ -123,12 +175,117 @@ def _learned(state: State, entry: Observed, flight: InFlight | None) -> State:
     """What a result teaches about values. A result that nobody waits for can only take away."""
     index = state.provenance
     declared = flight.untrusted if flight is not None and entry.external and not entry.exact else ()
-    if entry.heard or _untrusted((*entry.labels, *declared)):
-        index = hearing(index, entry.heard)
+    if entry.words or _untrusted((*entry.labels, *declared)):
+        index = hearing(index, entry.words)
     if flight is not None and (entry.vouched or entry.records):
         # INVARIANT: what a result holds of a stranger's words is heard before any value of it is vouched for.
         index = vouching(index, entry.number, entry.vouched, entry.records)
     return state if index is state.provenance else replace(state, provenance=index)
+
+
+def inherited(state: State, at: str, conversation: str, *, restart: bool = False) -> Opened:
+    """How a fork, a child or a copy of a conversation begins: with its exposure, and with what was typed in it.
+
+    Args:
+        restart: begin anew from trusted words: only the channels that stand open come along, and the calls in doubt.
+    """
+    doubts = tuple(sorted(_doubted(state, (flight.call for flight in state.in_flight.values())).doubts))
+    if restart:
+        open_still = bounded(one for one in state.exposure if leg_of(one) is Leg.EGRESS)
+        return Opened(at, conversation, state.namespace, state.conversation, open_still, heard=True, doubts=doubts)
+    voices, anybody = state.heard()
+    return Opened(
+        at,
+        conversation,
+        state.namespace,
+        state.conversation,
+        bounded(state.exposure),
+        tuple(sorted(state.typed))[:MAX_INHERITED_TYPED],
+        tuple(sorted(state.texts))[:MAX_INHERITED_TEXTS],
+        tuple(sorted(voices))[:MAX_VOICES],
+        heard=not anybody and len(voices) <= MAX_VOICES,
+        doubts=doubts,
+    )
+
+
+def _opened(state: State, entry: Opened) -> State:
+    source = Source(entry.at, 0, f"from {entry.parent}" if entry.parent else "opened")
+    heard = state
+    if _untrusted(entry.labels):
+        # Whoever brings untrusted labels and does not say whose words they were may bring anybody's.
+        heard = _heard(state, entry.voices, unheard=not entry.heard)
+    return replace(
+        _doubted(heard, entry.doubts),
+        conversation=entry.conversation,
+        namespace=entry.namespace,
+        parent=entry.parent,
+        version=state.version + 1,
+        taint=_joined(state.taint, entry.labels, source),
+        typed=_more(state.typed, entry.typed, MAX_TYPED),
+        texts=_more(state.texts, entry.texts, MAX_TEXTS),
+        provenance=_deafened(state, entry.labels),
+    )
+
+
+def _resumed(state: State, entry: Resumed) -> State:
+    """Nobody waits for anything any more: what was under way may have happened, and joins."""
+    voices, anybody = state.heard()
+    calls = tuple(flight.call for flight in state.in_flight.values())
+    source = Source(entry.at, 0, f"resumed: {entry.why}")
+    whole = state.exposure
+    if len(whole) > MAX_LABELS:
+        whole = _joined(state.taint, tuple(whole), source)
+    heard = _heard(state, tuple(voices), unheard=anybody or _untrusted(entry.labels))
+    lost = tuple(one for flight in state.in_flight.values() for one in flight.untrusted)
+    away = tuple(one for child in state.children.values() for one in child.labels)
+    return replace(
+        _doubted(heard, calls),
+        provenance=_deafened(state, (*entry.labels, *lost, *away)),
+        version=state.version + 1,
+        taint=_joined(whole, entry.labels, source),
+        in_flight=MappingProxyType({}),
+        children=MappingProxyType({}),
+    )
+
+
+def _delegated(state: State, entry: ChildOpened) -> State:
+    children, taint = dict(state.children), state.taint
+    labels = entry.labels
+    if entry.conversation in children:  # the same name twice: both may bring what they may bring
+        labels = tuple(sorted({*labels, *children.pop(entry.conversation).labels}))
+    deafening = state.deafening
+    if len(children) >= MAX_CHILDREN:
+        oldest = next(iter(children))
+        lost = children.pop(oldest)
+        taint = _joined(taint, lost.labels, Source(lost.at, 0, oldest))
+        deafening = deafening or _untrusted(lost.labels)
+    children[entry.conversation] = Delegation(entry.at, labels)
+    version = state.version + 1
+    return replace(state, version=version, taint=taint, deafening=deafening, children=MappingProxyType(children))
+
+
+def _returned(state: State, entry: ChildJoined) -> State:
+    left = {name: one for name, one in state.children.items() if name != entry.conversation}
+    heard = _heard(state, entry.voices, unheard=not entry.heard) if _untrusted(entry.labels) else state
+    taint = _joined(state.taint, entry.labels, Source(entry.at, 0, entry.conversation))
+    index = _deafened(state, entry.labels)
+    return replace(heard, version=state.version + 1, taint=taint, children=MappingProxyType(left), provenance=index)
+
+
+def _deafened(state: State, labels: tuple[Label, ...]) -> Provenance:
+    """A stranger's text came whose words nobody wrote down: any word may have stood in it."""
+    return hearing(state.provenance, "") if _untrusted(labels) else state.provenance
+
+
+def _more(known: frozenset[Digest], new: tuple[Digest, ...], limit: int) -> frozenset[Digest]:
+    return known.union(new[: max(0, limit - len(known))]) if new else known
+
+
+def _doubted(state: State, calls: Iterable[Digest]) -> State:
+    doubts = state.doubts.union(calls)
+    if len(doubts) > MAX_DOUBTS:
+        doubts = frozenset((*sorted(doubts)[: MAX_DOUBTS - 1], NO_DIGEST))
+    return state if doubts == state.doubts else replace(state, doubts=doubts)
 
 
 def _decided(state: State, entry: Decided) -> State:
@@ -183,6 +340,9 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.typed,
         state.voices,
         state.deafening,
+        state.texts,
+        state.doubts,
+        state.children,
         state.provenance,
     )
 
@@ -203,6 +363,14 @@ def _heard(state: State, voices: tuple[Digest, ...], *, unheard: bool) -> State:
         return state
     together = state.voices | frozenset(voices)
     return replace(state, deafening=True) if len(together) > MAX_VOICES else replace(state, voices=together)
+
+
+def bounded(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """These labels sorted, or, when they are more than a conversation may hold, the unknown of each of their legs."""
+    found = sorted(set(labels))
+    if len(found) > MAX_LABELS:
+        found = sorted({Label(f"{leg_of(one).value}:unknown") for one in found})
+    return tuple(found)
 
 
 def _joined(taint: Taint, labels: tuple[Label, ...], source: Source) -> Taint:

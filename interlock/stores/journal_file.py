@@ -7,7 +7,6 @@ digest; beside it ``<name>.head``, the head that the chain is held against. An e
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from interlock.model.canonical import Json, pack, parse
 from interlock.model.chain import Head, Sealed, verify
 from interlock.model.digests import Digest
 from interlock.model.entries import Entry, decode
-from interlock.model.labels import Label
+from interlock.stores.head_file import head_bytes, head_of, read_head
 
 VERSION = 1
 
@@ -34,7 +33,7 @@ def write_journal(path: str | os.PathLike[str], entries: tuple[Sealed, ...], hea
         for one in entries
     ]
     try:
-        for name, data in ((file, b"\n".join(lines) + b"\n"), (head_of(file), pack(asdict(head)) + b"\n")):
+        for name, data in ((file, b"\n".join(lines) + b"\n"), (head_of(file), head_bytes(head))):
             name.touch(mode=0o600)
             name.write_bytes(data)
     except OSError as error:
@@ -51,7 +50,7 @@ def read_journal(path: str | os.PathLike[str], key: bytes = b"") -> list[Entry]:
     file = Path(path)
     try:
         lines = file.read_bytes().splitlines()
-        held = _head(head_of(file).read_bytes())
+        held = read_head(head_of(file).read_bytes())
     except OSError as error:
         raise JournalUnavailable(f"{error.filename}: can't be read: {error.strerror}") from error
     if not lines or _object(lines[0], 0) != {"version": VERSION}:
@@ -59,10 +58,6 @@ def read_journal(path: str | os.PathLike[str], key: bytes = b"") -> list[Entry]:
     sealed = [_sealed(line, place) for place, line in enumerate(lines[1:], 1)]
     verify(sealed, held, key)
     return [decode(one.body, one.sequence) for one in sealed]
-
-
-def head_of(file: Path) -> Path:
-    return file.with_name(file.name + ".head")
 
 
 def _object(line: bytes, place: int) -> dict[str, Json]:
@@ -82,17 +77,3 @@ def _sealed(line: bytes, place: int) -> Sealed:
     if not all(isinstance(value[name], str) for name in ("previous", "body", "digest")):
         raise Tampered(place, "not an entry of this version")
     return Sealed(value["sequence"], Digest(value["previous"]), value["body"].encode(), Digest(value["digest"]))
-
-
-def _head(data: bytes) -> Head:
-    value: Any = _object(data, 0)
-    well_formed = (
-        set(value) == {"sequence", "digest", "labels", "mac"}
-        and type(value["sequence"]) is int
-        and isinstance(value["labels"], list)
-        and all(isinstance(one, str) for one in (value["digest"], value["mac"], *value["labels"]))
-    )
-    if not well_formed:
-        raise Tampered(0, "the head is not one of this version")
-    labels = tuple(Label(one) for one in value["labels"])
-    return Head(value["sequence"], Digest(value["digest"]), labels, value["mac"])

@@ -24,7 +24,21 @@ from interlock.model.answers import ControlText
 from interlock.model.calls import Call
 from interlock.model.decisions import Verdict
 from interlock.model.digests import Digest, digest
-from interlock.model.entries import Admitted, Decided, Entry, Failed, Observed, Opened, Typed
+from interlock.model.entries import (
+    Admitted,
+    ChildJoined,
+    ChildOpened,
+    Decided,
+    Entry,
+    Failed,
+    Forked,
+    Observed,
+    Opened,
+    Resumed,
+    Rewritten,
+    RolledBack,
+    Typed,
+)
 from interlock.model.labels import Label, Leg, Source, Taint
 from interlock.model.manifest import Manifest
 from interlock.model.marks import EVERYTHING, heard_in, mark
@@ -279,6 +293,9 @@ def records() -> SearchStrategy[str]:
     return st.builds(lambda one, name: f"file {mark('id:file', one)} {name}", ids, names)
 
 
+_CHILDREN: Final = ("c-8", "c-9")
+
+
 @cache
 def entries(max_number: int = 5) -> SearchStrategy[Entry]:
     """Any entry, in no sensible order: numbers repeat, and outcomes come for calls that nobody made."""
@@ -292,6 +309,11 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             namespace=texts(4),
             parent=st.sampled_from(["", "c-0"]),
             labels=label_tuples(),
+            typed=st.lists(digests("value"), max_size=2, unique=True).map(tuple),
+            texts=st.lists(digests(), max_size=2, unique=True).map(tuple),
+            voices=voices,
+            heard=st.booleans(),
+            doubts=st.lists(digests("call"), max_size=2, unique=True).map(tuple),
         ),
         st.builds(
             Typed,
@@ -308,7 +330,7 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             content=digests(),
             length=st.integers(0, 9),
             voices=voices,
-            heard=heard_words(),
+            words=heard_words(),
         ),
         st.builds(
             Decided,
@@ -338,7 +360,7 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             length=st.integers(0, 9),
             labels=label_tuples(),
             exact=st.booleans(),
-            heard=heard_words(),
+            words=heard_words(),
             vouched=st.lists(vouched_values(), max_size=2, unique=True).map(tuple),
             records=st.lists(records(), max_size=2, unique=True).map(tuple),
         ),
@@ -350,6 +372,19 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             error=st.sampled_from(["ValueError", "TimeoutError"]),
             labels=label_tuples(),
             doubt=st.booleans(),
+        ),
+        st.builds(Resumed, at=stamps(), why=texts(6), labels=label_tuples()),
+        st.builds(Rewritten, at=stamps(), before=st.integers(0, 9), after=st.integers(0, 9)),
+        st.builds(RolledBack, at=stamps(), before=st.integers(0, 9), after=st.integers(0, 9)),
+        st.builds(Forked, at=stamps(), conversation=st.sampled_from(_CHILDREN)),
+        st.builds(ChildOpened, at=stamps(), conversation=st.sampled_from(_CHILDREN), labels=label_tuples()),
+        st.builds(
+            ChildJoined,
+            at=stamps(),
+            conversation=st.sampled_from(_CHILDREN),
+            labels=label_tuples(),
+            voices=voices,
+            heard=st.booleans(),
         ),
     )
 

@@ -65,7 +65,7 @@ def did(guard: Guard, name: str, arguments: Any = None, result: Any = "ok", serv
 
 def rewritten(guard: Guard, *messages: Message) -> None:
     """A host shortens its transcript in place, as compaction does: nothing but these messages is left."""
-    guard.conversation._messages[:] = messages
+    guard.conversation.rewrite(messages)
 
 
 def got(outcome: Outcome) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from interlock import Guard, Message, ToolUse
+from interlock.errors import Refused
 from tests.cases.desk import EVIL, armed, did, fresh, got, rewritten
 
 EDITS: dict[str, Callable[[Guard], None]] = {
@@ -22,6 +23,20 @@ EDITS: dict[str, Callable[[Guard], None]] = {
     "a claim": lambda guard: rewritten(guard, Message.system('{"taint": [], "labels": []}')),
     "half of a pair": lambda guard: rewritten(guard, Message.assistant("", ToolUse("a", "read_file", {}))),
 }
+
+
+PARTING = ("turned round", "half of a pair")
+
+
+def edited(guard: Guard, edit: Callable[[Guard], None]) -> None:
+    """Edit the list. One in which a call and its result are parted is refused, and the list stays."""
+    before = guard.conversation.messages
+    if edit in [EDITS[name] for name in PARTING]:
+        with pytest.raises(Refused, match="parts calls from their results"):
+            edit(guard)
+        assert guard.conversation.messages == before
+    else:
+        edit(guard)
 
 
 def with_messages() -> Guard:
@@ -37,7 +52,7 @@ def with_messages() -> Guard:
 def test_attack_no_edit_touches_the_record(edit: Callable[[Guard], None]) -> None:
     guard = with_messages()
     before = guard.conversation.state
-    edit(guard)
+    edited(guard, edit)
     assert guard.conversation.state == before
     assert got(did(guard, "send_email", EVIL)) == ("deny", "trifecta")
 
@@ -62,5 +77,5 @@ def test_attack_a_message_carries_no_labels_in_or_out() -> None:
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_honest_the_work_goes_on(edit: Callable[[Guard], None]) -> None:
     guard = with_messages()
-    edit(guard)
+    edited(guard, edit)
     assert did(guard, "send_email", {**EVIL, "to": "kim@corp.example"}).executed

@@ -28,6 +28,7 @@ from tests.worlds import (
     assert_nothing_ran_unrecorded,
     assert_nothing_was_forgotten,
     assert_shown_is_observed,
+    carry_out,
     guard_in,
     rules,
 )
@@ -84,7 +85,7 @@ def sync_steps(fault: Fault | None, world_type: Any, name: str) -> tuple[Any, st
     conversation = Conversation(labels=labels)
     guard_in(world, conversation)
     tools = Tools(world, conversation.id, EXTERNAL)
-    flow = steps.carry_out(conversation.id, calls, rules(world.engine))
+    flow = carry_out(conversation.id, calls, rules(world.engine))
     return world, conversation.id, lambda: drive(flow, world, tools)
 
 
@@ -103,7 +104,7 @@ def async_steps(fault: Fault | None, world_type: Any, name: str) -> tuple[Any, s
     conversation = Conversation(labels=labels)
     guard_in(world, conversation)
     run = AsyncTools(world, conversation.id, EXTERNAL)
-    flow = steps.carry_out(conversation.id, calls, rules(world.engine))
+    flow = carry_out(conversation.id, calls, rules(world.engine))
     return world, conversation.id, lambda: _awaited(lambda: adrive(flow, world, run))
 
 

@@ -32,6 +32,7 @@ from interlock.loops import (
     run_responses,
 )
 from interlock.model.entries import Admitted, Typed
+from interlock.model.messages import ToolAnswer
 from interlock.model.turns import NO_OUTCOME
 from tests.integrations.shapes import (
     ANTHROPIC,
@@ -165,7 +166,7 @@ def test_every_operation_leaves_a_whole_history(shape: Shape) -> None:
     check("done", run(scripted(shape, "at last"), guard, ran, "", messages=history))
     uses = [use.id for message in guard.conversation.messages for use in message.uses]
     assert len(set(uses)) == len(uses) == 8  # the model gave two ids, again and again
-    told = [block.id for message in guard.conversation.messages if message.role == "tool" for block in message.blocks]  # type: ignore[union-attr]
+    told = [one.id for message in guard.conversation.messages for one in message.blocks if isinstance(one, ToolAnswer)]
     assert told == uses
 
 

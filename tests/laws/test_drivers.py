@@ -13,10 +13,20 @@ from hypothesis import strategies as st
 
 from interlock import Bug, Call, Conversation, MemoryJournal, ToolResult
 from interlock.errors import Conflict, EngineUnavailable, JournalUnavailable
-from interlock.gate import steps
 from interlock.gate.drivers import adrive, drive
 from tests.strategies import batches, fewer, label_tuples, manifests
-from tests.worlds import AsyncTools, AsyncWorld, Fault, FixedClock, StepsWorld, Tools, entries, guard_in, rules
+from tests.worlds import (
+    AsyncTools,
+    AsyncWorld,
+    Fault,
+    FixedClock,
+    StepsWorld,
+    Tools,
+    carry_out,
+    entries,
+    guard_in,
+    rules,
+)
 
 ERRORS = {
     "journal": lambda: JournalUnavailable("x"),
@@ -81,7 +91,7 @@ def test_t14_the_same_effects_in_the_same_order(data: st.DataObject, labels: Any
         conversation = Conversation(labels=labels, clock=FixedClock())
         guard_in(world, conversation, rules(world.engine, manifest))
         tools = tools_type(world, conversation.id, outside)
-        flow = steps.carry_out(conversation.id, calls, rules(world.engine, manifest))
+        flow = carry_out(conversation.id, calls, rules(world.engine, manifest))
         if tools_type is Tools:
             end = ended(lambda flow=flow, world=world, tools=tools: drive(flow, world, tools))
         else:

@@ -1,7 +1,8 @@
 """Proves T2 and T11 of the fold: no sequence of entries, in any order, makes a conversation cleaner; replay agrees.
 
-One thing leaves the *exposure* on purpose: the `untrusted` labels of a call in flight whose result did not touch the
-outside. It never leaves the *taint*. The law is stated with exactly this exception, so that no other can hide in it.
+Two things leave the *exposure* on purpose: the `untrusted` labels of a call in flight whose result did not touch the
+outside, and what delegated work might have brought and did not. They never leave the *taint*. The law is stated with
+exactly these exceptions, so that no other can hide in it.
 Mutations that this file catches: `external` ignored; in-flight labels left out of the exposure; an overflow that
 forgets; a decision that replaces another's labels; a result that counts as clean because nobody waited for it.
 """
@@ -18,9 +19,21 @@ from interlock import MemoryJournal
 from interlock.errors import Conflict, InterlockError, JournalUnavailable
 from interlock.model import state as states
 from interlock.model.digests import digest
-from interlock.model.entries import Admitted, Decided, Entry, Failed, Observed, Opened, Typed, decode
+from interlock.model.entries import (
+    Admitted,
+    ChildJoined,
+    ChildOpened,
+    Decided,
+    Entry,
+    Failed,
+    Observed,
+    Opened,
+    Resumed,
+    Typed,
+    decode,
+)
 from interlock.model.labels import Label, Leg, leg_of
-from interlock.model.state import State, apply
+from interlock.model.state import State, apply, inherited
 from tests.strategies import entries, label_tuples
 
 AT = "2026-11-29T12:00:00.000000Z"
@@ -44,6 +57,9 @@ def observed(number: int, *, external: bool = True, labels: tuple[Label, ...] = 
 
 def released(state: State, entry: Entry) -> set[Label]:
     """The labels that may leave the exposure with this entry: see the head of this file."""
+    if isinstance(entry, ChildJoined):
+        child = state.children.get(entry.conversation)
+        return set(child.labels) if child else set()
     if not isinstance(entry, Observed | Failed) or entry.external or getattr(entry, "doubt", False):
         return set()
     flight = state.in_flight.get(entry.number)
@@ -62,6 +78,8 @@ def test_t2_no_entry_makes_taint_or_exposure_smaller(found: list[Entry]) -> None
         assert state.voices <= after.voices or after.deafening
         assert after.deafening >= state.deafening
         assert after.calls >= state.calls
+        assert state.texts <= after.texts
+        assert state.doubts <= after.doubts
         state = after
 
 
@@ -83,7 +101,7 @@ def test_t2_every_order_ends_with_the_labels_of_what_certainly_happened(found: l
     seed.shuffle(found)
     held = fold(found).exposure
     for entry in found:
-        if isinstance(entry, Admitted | Opened | Observed):
+        if isinstance(entry, Admitted | Opened | Observed | Resumed | ChildJoined):
             assert all(one in held for one in entry.labels)
         if isinstance(entry, Decided) and entry.verdict == "allow":
             assert all(one in held for one in (*entry.private, *entry.opens))
@@ -98,6 +116,46 @@ def test_t2_untrusted_labels_of_an_allowed_call_stay_unless_a_result_says_it_was
     for entry in found:
         if isinstance(entry, Decided) and entry.verdict == "allow" and entry.number not in excused:
             assert all(one in held for one in entry.untrusted)
+
+
+@given(found=st.lists(entries(), max_size=20))
+def test_t2_what_a_child_may_bring_stays_until_it_is_joined(found: list[Entry]) -> None:
+    joined = {entry.conversation for entry in found if isinstance(entry, ChildJoined)}
+    held = fold(found)
+    for entry in found:
+        if isinstance(entry, ChildOpened) and entry.conversation not in joined:
+            assert all(one in held.exposure for one in entry.labels)
+
+
+@given(found=st.lists(entries(), max_size=20))
+def test_t2_resuming_joins_everything_under_way_and_says_that_it_is_in_doubt(found: list[Entry]) -> None:
+    state = fold(found)
+    after = apply(state, Resumed(AT, "test"))
+    assert state.exposure.labels <= after.taint.labels
+    assert not after.in_flight
+    assert not after.children
+    assert {flight.call for flight in state.in_flight.values()} <= after.doubts
+    voices, anybody = state.heard()
+    assert after.deafening >= anybody
+    assert voices <= after.voices or after.deafening
+
+
+@given(found=st.lists(entries(), max_size=20))
+def test_t2_a_fork_begins_with_the_exposure_and_a_restart_with_the_channels(found: list[Entry]) -> None:
+    state = fold(found)
+    fork = apply(State(), inherited(state, AT, "c-2"))
+    assert state.exposure.labels <= fork.taint.labels
+    assert fork.typed <= state.typed
+    assert fork.texts <= state.texts
+    voices, anybody = state.heard()
+    if any(leg_of(one) is Leg.UNTRUSTED for one in fork.taint):
+        assert fork.deafening or (not anybody and voices <= fork.voices)
+    anew = apply(State(), inherited(state, AT, "c-3", restart=True))
+    assert anew.taint.labels == {one for one in state.exposure if leg_of(one) is Leg.EGRESS}
+    assert not anew.typed
+    for other in (fork, anew):
+        assert state.doubts <= other.doubts
+        assert {flight.call for flight in state.in_flight.values()} <= other.doubts
 
 
 @given(found=st.lists(entries(), max_size=20))

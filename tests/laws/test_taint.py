@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Conversation, Message
-from interlock.errors import InterlockError, Refused
+from interlock.errors import InterlockError
 from interlock.model.labels import CLEAN, EVERY_LEG, Label, Leg, Source, Taint, categories, category_of, label, leg_of
 from interlock.model.state import State
 from tests.strategies import label_tuples, labels, sources, taints
@@ -144,18 +144,30 @@ def test_t2_a_conversation_has_no_setter(name: str) -> None:
 
 @pytest.mark.parametrize(
     "copied",
-    [copy.copy, copy.deepcopy, pickle.dumps, lambda one: one.__reduce_ex__(4), lambda one: copy.deepcopy([one])],
-    ids=["copy", "deepcopy", "pickle", "reduce", "inside a list"],
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda one: pickle.loads(pickle.dumps(one)),
+        lambda one: copy.deepcopy([one])[0],
+        lambda one: copy.copy(one.child("task")),
+    ],
+    ids=["copy", "deepcopy", "pickle", "inside a list", "copy of a child"],
 )
-def test_t2_a_conversation_can_not_be_copied(copied: Callable[[Any], Any]) -> None:
-    with pytest.raises(Refused):
-        copied(Conversation.new())
+def test_t2_a_copy_of_a_conversation_is_a_fork(copied: Callable[[Any], Any]) -> None:
+    conversation = Conversation(labels=["private:mail", "untrusted:web"])
+    conversation.say("write to bob@corp.example")
+    held = set(conversation.exposure)
+    made = copied(conversation)
+    assert made.id != conversation.id
+    assert made.namespace == conversation.namespace
+    assert held <= set(made.taint)
+    assert made.state.typed == conversation.state.typed
 
 
 def test_t2_messages_that_are_dropped_take_no_label_with_them() -> None:
     conversation = Conversation.new()
     conversation.say("look", pasted=True)
-    conversation._messages.clear()  # what a host that compacts does
+    conversation.rewrite([])  # what a host that compacts does
     assert "untrusted:paste" in conversation.taint
 
 

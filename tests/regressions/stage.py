@@ -88,7 +88,7 @@ def call(guard: Guard, name: str, result: Any = "done", **arguments: Any) -> Out
 
 def entries(guard: Guard) -> list[Entry]:
     """What the journal holds of the guard's conversation."""
-    journal = guard._current().world.journal
+    journal = guard._source().world.journal
     assert isinstance(journal, MemoryJournal)
     return [decode(sealed.body) for sealed in journal.entries(guard.conversation.id)]
 

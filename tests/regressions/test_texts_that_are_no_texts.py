@@ -44,7 +44,7 @@ def test_only_text_is_said(value: Any, pasted: bool) -> None:
     with pytest.raises(Refused, match="a person says text"):
         conversation.say(value, pasted=pasted)
     assert entries(guard) == before
-    assert len(conversation._messages) == 1
+    assert len(conversation) == 1
 
 
 def test_honest_texts_are() -> None:

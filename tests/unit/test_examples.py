@@ -27,8 +27,7 @@ outbox: ana@corp.example: Ferry
 typed: sent 22 characters to ana@corp.example
 stranger: Not done: this call was denied by the security policy. [trifecta] This conversation has read text from \
 outside and has had access to private data, so nothing may be sent to a destination that the person or the operator \
-has not named. [steered_destination] This conversation has read text from outside, so sending to a destination that \
-the person or the operator has not named needs a person's approval.
+has not named.
 outside: 'send_email' runs only through Interlock: use `with guard:` around the call, or guard.call(…, run=send_email)
 """,
     "asyncio_loop.py": """\

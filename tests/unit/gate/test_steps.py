@@ -24,7 +24,7 @@ from interlock.model.labels import Label, Leg
 from interlock.model.state import State, apply
 from interlock.model.tools import ToolId
 from tests.strategies import batches, fewer, label_tuples, manifests, reference
-from tests.worlds import MANIFEST, NoFiles, StepsWorld, Tools, entries, guard_in, rules
+from tests.worlds import MANIFEST, NoFiles, StepsWorld, Tools, carry_out, entries, guard_in, rules
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 RULES = rules()
@@ -85,7 +85,7 @@ LINK = Call("write", {"path": "notes/todo.txt", "text": "x"}, "b")
 
 
 def test_t8_the_order_of_effects() -> None:
-    outside = Outside(steps.carry_out("c-1", [READ, LINK], RULES))
+    outside = Outside(carry_out("c-1", [READ, LINK], RULES))
     (first, second) = outside.honestly()
     assert outside.kinds[: outside.kinds.index("Append") + 1] == [
         "ReadClock",
@@ -106,7 +106,7 @@ def test_t8_the_order_of_effects() -> None:
 
 
 def test_t8_what_is_executed_is_what_was_recorded() -> None:
-    outside = Outside(steps.carry_out("c-1", [READ], RULES))
+    outside = Outside(carry_out("c-1", [READ], RULES))
     outside.honestly(Execute)
     append = next(one for one in outside.seen if isinstance(one, Append))
     (entry,) = append.entries
@@ -152,7 +152,7 @@ def test_a_race_that_is_always_lost_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 def test_t8_a_result_is_shown_after_it_is_on_record_and_not_otherwise() -> None:
     for kind in (ReadClock, LoadState, Append):
-        outside = Outside(steps.carry_out("c-1", [READ], RULES))
+        outside = Outside(carry_out("c-1", [READ], RULES))
         outside.honestly(Execute)
         outside.answer(Returned("the content"))
         outside.honestly(kind)
@@ -166,7 +166,7 @@ def test_t8_a_result_is_shown_after_it_is_on_record_and_not_otherwise() -> None:
 @pytest.mark.parametrize("external", [True, False, None, 0, ""])
 def test_only_a_plain_false_is_not_external(external: Any) -> None:
     """When an adapter can't tell, it was external."""
-    outside = Outside(steps.carry_out("c-1", [READ], RULES))
+    outside = Outside(carry_out("c-1", [READ], RULES))
     outside.honestly(Execute)
     outside.answer(Returned(ToolResult("x", external=external)))
     outside.honestly()
@@ -177,7 +177,7 @@ def test_only_a_plain_false_is_not_external(external: Any) -> None:
 
 
 def test_an_exception_of_a_tool_was_external() -> None:
-    outside = Outside(steps.carry_out("c-1", [READ], RULES))
+    outside = Outside(carry_out("c-1", [READ], RULES))
     outside.honestly(Execute)
     outside.answer(Raised(TimeoutError("secret-value")))
     (outcome,) = outside.honestly()
@@ -200,7 +200,7 @@ def interrupted(outside: Outside, error: BaseException, then: Exception | None =
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, Bug])
 def test_a_call_that_was_interrupted_is_in_doubt(error: type[BaseException]) -> None:
-    outside = Outside(steps.carry_out("c-1", [READ], RULES))
+    outside = Outside(carry_out("c-1", [READ], RULES))
     outside.honestly(Execute)
     with pytest.raises(error):
         interrupted(outside, error("x"))
@@ -212,7 +212,7 @@ def test_a_call_that_was_interrupted_is_in_doubt(error: type[BaseException]) -> 
 
 def test_the_interruption_comes_out_though_the_journal_is_gone() -> None:
     for error in (JournalUnavailable("x"), ValueError("x")):
-        outside = Outside(steps.carry_out("c-1", [READ], RULES))
+        outside = Outside(carry_out("c-1", [READ], RULES))
         outside.honestly(Execute)
         with pytest.raises(KeyboardInterrupt):
             interrupted(outside, KeyboardInterrupt(), error)
