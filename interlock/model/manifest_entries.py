@@ -11,6 +11,7 @@ from interlock.model.destinations import normalised
 from interlock.model.labels import Label, Leg, label, leg_of
 from interlock.model.manifest import NAME, SERVER, only_legs
 from interlock.model.manifest_file import ClauseEntry, ConditionEntry, ToolEntry
+from interlock.model.sql import is_dialect
 from interlock.model.tools import (
     PINS_ONLY,
     Audience,
@@ -249,13 +250,15 @@ def _weaker(name: str, wanted: _Class, held: _Class) -> _Class:
 def _condition(path: str, entry: ConditionEntry) -> Condition:
     given = {name.rstrip("_"): value for name, value in entry if value is not None}
     if len(given) != 1:
-        raise Refused(f"if.{path}: write exactly one of is, absent, host, domain, under, sql")
+        raise Refused(f"if.{path}: write exactly one of is, absent, plain, host, domain, under, sql")
     ((test, value),) = given.items()
     _path(path)
     if test == "sql":
         tables = tuple(one.lower() for one in value.tables)
+        if not is_dialect(value.dialect):
+            raise Refused(f"if.{path}: {value.dialect!r} is no dialect of SQL that the parser knows")
         return Condition(path, test, tuple(value.verbs), tables, value.dialect)
-    if test == "absent":
+    if test in ("absent", "plain"):
         return Condition(path, test)
     if test in ("host", "domain"):
         value = [_domain(path, test, one) for one in value]

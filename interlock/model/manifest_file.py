@@ -40,6 +40,7 @@ class ConditionEntry(BaseModel):
     model_config = _STRICT
     is_: Annotated[list[str | int | bool], _SOME] | None = Field(default=None, alias="is")
     absent: Literal[True] | None = None
+    plain: Literal[True] | None = None
     host: Annotated[list[str], _SOME] | None = None
     domain: Annotated[list[str], _SOME] | None = None
     under: Annotated[list[str], _SOME] | None = None

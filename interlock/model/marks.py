@@ -149,8 +149,8 @@ def _person_marks(text: str) -> Iterator[Digest]:
                 yield mark("quoted", word)
     yield from (mark("day", day) for day in days_of(plain))
     yield from (mark("amount", number) for number in _amounts(plain))
+    yield from _secrets(text)
     for sentence in _SENTENCE.split(plain):
-        yield from _secrets(sentence)
         tokens = _TOKEN.findall(sentence)
         for token, after in zip(tokens, (*tokens[1:], ""), strict=False):
             if token[0] in "@#":
@@ -175,11 +175,13 @@ def _neighbours(words: list[str]) -> Iterator[Digest]:
             yield mark("beside", f"{other} {word}")
 
 
-def _secrets(sentence: str) -> Iterator[Digest]:
-    tokens = [token.strip(".,;:!?\"'`()“”‘’") for token in sentence.split()]
+def _secrets(text: str) -> Iterator[Digest]:
+    """Whole words after a word for a credential, as they are and without the punctuation around them."""
+    tokens = text.split()
+    bare = [token.strip(".,;:!?\"'`()“”‘’") for token in tokens]
     for place, token in enumerate(tokens):
-        if len(token) >= 4 and not _CREDENTIAL.isdisjoint(folded(one) for one in tokens[max(0, place - 3) : place]):
-            yield mark("secret", token)
+        if not _CREDENTIAL.isdisjoint(map(folded, bare[max(0, place - 3) : place])):
+            yield from (mark("secret", one) for one in dict.fromkeys((token, bare[place])) if len(one) >= 4)
 
 
 def _amounts(text: str) -> Iterator[str]:

@@ -6,16 +6,19 @@ never looked at: the beginning of one says nothing about its end.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from interlock.model.destinations import normalised
 from interlock.model.origins import is_under
 from interlock.model.places import at
-from interlock.model.tools import Clause, Condition, Kind, ToolSpec
+from interlock.model.tools import Condition, Kind, ToolSpec
 
-MAX_VALUES = 256
+MAX_VALUES: Final = 256
+# No program takes it for an option or the name of a file of options: a letter, digit, dot or wildcard comes first.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.*?][\x20-\x7e]*")
 
 
 def narrowed(spec: ToolSpec, arguments: Mapping[str, Any], resolved: Mapping[str, tuple[str, ...]]) -> ToolSpec:
@@ -40,15 +43,10 @@ def places_to_resolve(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str
     return tuple(sorted(found))
 
 
-def clauses_of(specs: Iterable[ToolSpec]) -> Iterable[Clause]:
-    """All clauses of some tools."""
-    return (clause for spec in specs for clause in spec.when)
-
-
 def _holds(one: Condition, arguments: Mapping[str, Any], resolved: Mapping[str, tuple[str, ...]]) -> bool:
-    values = _values(arguments, one.argument)
     if one.test == "absent":
-        return all(value in (None, "", [], {}) for value in values)
+        return all(value in (None, "", [], {}) for value in at(dict(arguments), one.argument))
+    values = _values(arguments, one.argument)
     if not values or len(values) > MAX_VALUES:
         return False
     match one.test:
@@ -62,6 +60,8 @@ def _holds(one: Condition, arguments: Mapping[str, Any], resolved: Mapping[str, 
             return all(_below(_mail_domain(value), one.values) for value in values)
         case "under":
             return all(_stays_under(value, one.values, resolved) for value in values)
+        case "plain":
+            return all(isinstance(value, str) and _PLAIN.fullmatch(value) is not None for value in values)
         case "sql":
             from interlock.model.sql import only_does  # loaded late: the parser takes longer than all of Interlock
 

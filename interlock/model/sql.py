@@ -14,6 +14,15 @@ from typing import Any, Final
 MAX_SQL: Final = 16 << 10
 
 
+def is_dialect(name: str) -> bool:
+    """Does the parser know this dialect? An empty name is the one that all have in common."""
+    if not name:
+        return True
+    from sqlglot.dialects.dialect import Dialect
+
+    return Dialect.get(name) is not None
+
+
 def only_does(text: Any, verbs: Collection[str], tables: Collection[str], dialect: str = "") -> bool:
     """Is this one statement with these verbs and tables only?"""
     if not isinstance(text, str) or len(text) > MAX_SQL or (not text.isprintable() and not _spaced(text)):
@@ -36,7 +45,7 @@ _VERBS: Final = {"Select": "select", "Insert": "insert", "Update": "update", "De
 _SETS: Final = frozenset("Union Intersect Except Subquery With CTE".split())
 _REFUSED: Final = frozenset(
     "Into Lock Command Anonymous AnonymousAggFunc Parameter SessionParameter Placeholder Copy Pragma Set Use Lateral"
-    " Unnest TableFromRows Values Hint Transaction Commit Rollback Merge Create Drop Alter AlterTable TruncateTable"
+    " Unnest TableFromRows Hint Transaction Commit Rollback Merge Create Drop Alter AlterTable TruncateTable"
     " Attach Detach LoadData Export Grant Execute Kill Describe Show Returning".split()
 )
 
