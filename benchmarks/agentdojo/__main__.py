@@ -81,20 +81,21 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     every = 8 if options.quick else 1
     measured = runner.run(options.version, some, every=every, workers=workers)
     plain = [one for one in some if one.approver == "none" and "without" not in one.name and one.preset != "deny-all"]
-    ends = [one for one in some if one in (*setups.ENDS[:1], *setups.PRESETS) and one.preset != "lockdown"]
+    ends = [one for one in some if one.name in ("no interlock", "strict", "convenient")]
     older: dict[str, Any] = {}
     if options.version == world.LATEST and not options.quick:
         clean = [Setup(one.name, one.preset, internal=one.internal) for one in ends]
         for version in OLDER:
             older[version] = [report.figures(one) for one in runner.run(version, clean, workers=workers)]
-    convenient = [one for one in plain if one.preset in ("strict", "convenient")]
+    outside = [one for one in plain if not one.internal]
+    fields = [one for one in outside if one.preset in ("strict", "convenient")]
     return {
         "version": options.version,
         "setups": [report.figures(one) for one in measured],
         "versions": older,
-        "hijack": report.hijack_figures(hijacks(options.version, plain, workers, every)),
-        "hijack poisoned": report.hijack_figures(hijacks(options.version, convenient, workers, every, poisoned=True)),
-        "two steps": report.twostep_figures(two_steps([one for one in plain if not one.internal])),
+        "hijack": report.hijack_figures(hijacks(options.version, outside, workers, every)),
+        "hijack poisoned": report.hijack_figures(hijacks(options.version, fields, workers, every, poisoned=True)),
+        "two steps": report.twostep_figures(two_steps(outside)),
         "facts": {
             "agentdojo": version_of("agentdojo"),
             "python": platform.python_version(),

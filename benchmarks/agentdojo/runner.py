@@ -44,7 +44,6 @@ def work(job: Job) -> list[tuple[Honest, dict[str, list[Pair]]]]:
         honest = replay.honest(job.version, job.suite, job.task, make, watch)
         pairs = {}
         for place in setup.worlds:
-            make, watch = setup.gates(job.suite)  # a fresh journal: the last one holds every conversation so far
             pairs[place] = [
                 replay.attacked(job.version, job.suite, job.task, one, make, watch, poisoned=place == "poisoned")
                 for one in job.injections

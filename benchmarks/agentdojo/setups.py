@@ -8,18 +8,20 @@ import tempfile
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.agentdojo.gates import APPROVERS, AllowAll, DenyAll, Gate, Guarded
 from benchmarks.agentdojo.replay import Watch
-from interlock import Interlock
-from interlock.model.labels import Leg, leg_of
+from interlock import Interlock, MemoryJournal
+from interlock.ports import Journal
 
 FOLDER = Path(__file__).parent / "suites"
 
 # Every control that asks or denies on its own, with what a preset is without it. Read by the ablation.
 STEERED = (
+    "destructive",
     "steered_destination",
     "steered_object",
     "steered_party",
@@ -61,13 +63,13 @@ class Setup:
         settings = {**known, "preset": self.preset, **self.settings}
         return {"version": 1, "manifest": [str(one) for one in self.manifests(suite)], "settings": settings}
 
-    def lock(self, suite: str) -> Interlock:
-        """A fresh interlock. Its journal is in memory, so it is made anew for every few conversations."""
+    def lock(self, suite: str, journal: Journal | None = None) -> Interlock:
+        """The interlock that the operator's files ask for."""
         logging.getLogger("interlock").setLevel(logging.ERROR)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "interlock.yaml"
             file.write_text(json.dumps(self.configuration(suite)), encoding="utf-8")  # JSON is YAML
-            return Interlock.load(file)
+            return Interlock.load(file, journal=journal)
 
     def gates(self, suite: str) -> tuple[Callable[[str], Gate], Watch]:
         """What makes the gate of one conversation, and what notices leaving credentials."""
@@ -75,9 +77,34 @@ class Setup:
             return lambda _: AllowAll(), Watch()
         if self.preset == "deny-all":
             return lambda _: DenyAll(), Watch()
-        lock = self.lock(suite)
         approver = APPROVERS[self.approver]
-        return lambda prompt: Guarded(lock, prompt, approver), watch(lock)
+        lock, journal = _kept(self, suite)
+
+        def conversation(prompt: str) -> Gate:
+            journal.renew()
+            return Guarded(lock, prompt, approver)
+
+        return conversation, watch(lock)
+
+
+class Renewed:
+    """A journal in memory that holds one conversation at a time; thousands would fill it."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget the last conversation: it is over."""
+        self._inner = MemoryJournal()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@cache
+def _kept(setup: Setup, suite: str) -> tuple[Interlock, Renewed]:
+    journal = Renewed()
+    return setup.lock(suite, journal), journal
 
 
 def watch(lock: Interlock) -> Watch:
@@ -85,11 +112,6 @@ def watch(lock: Interlock) -> Watch:
     secret = {one.id.name for one in lock.manifest if "private:credentials" in map(str, one.returns)}
     sends = {one.id.name for one in lock.manifest if one.egress.value != "none"}
     return Watch(frozenset(secret), frozenset(sends))
-
-
-def private(lock: Interlock, tool: str) -> bool:
-    """Does a tool bring private data, as the manifest has it?"""
-    return any(leg_of(label) is Leg.PRIVATE for one in lock.manifest if one.id.name == tool for label in one.returns)
 
 
 BOTH = ("clean", "poisoned")
