@@ -121,10 +121,19 @@ def refused(data: Data) -> str:
 
 def hijack(data: Data) -> str:
     """Changed calls that ran; in brackets how many of them run when nobody changes them."""
-    names = list(data["hijack"])
+    return _hijack(data["hijack"])
+
+
+def hijack_poisoned(data: Data) -> str:
+    """The same, with what the text names in the metadata of the records too."""
+    return _hijack(data["hijack poisoned"])
+
+
+def _hijack(found: Data) -> str:
+    names = list(found)
     rows = []
-    for kind, first in data["hijack"][names[0]].items():
-        cells = [data["hijack"][name][kind] for name in names]
+    for kind, first in found[names[0]].items():
+        cells = [found[name][kind] for name in names]
         rows.append([kind, first["calls"], *(f"{one['ran']} ({one['unchanged runs']})" for one in cells)])
     return _table(["what the text changes", "calls", *names], rows)
 
@@ -176,6 +185,7 @@ TABLES: dict[str, Callable[[Data], str]] = {
     "ablation": ablation,
     "refused": refused,
     "hijack": hijack,
+    "hijack poisoned": hijack_poisoned,
     "two steps": two_steps,
     "versions": versions,
     "run": run,

@@ -184,7 +184,7 @@ def refused_table(found: list[dict[str, Any]]) -> Table:
     return _table("Honest tasks that were refused, and by which control", ["", "control", "tasks", "which"], rows)
 
 
-def hijack_table(found: dict[str, Any]) -> Table:
+def hijack_table(found: dict[str, Any], records: str) -> Table:
     """Changed calls that ran, by kind and setup."""
     names = list(found)
     rows = [
@@ -195,7 +195,7 @@ def hijack_table(found: dict[str, Any]) -> Table:
         ]
         for kind in KINDS
     ]
-    title = "Argument hijack: changed calls that ran (in brackets: how many of them run unchanged)"
+    title = f"Argument hijack, {records} records: changed calls that ran (in brackets: how many of them run unchanged)"
     return _table(title, ["what the text changes", "calls", *names], rows)
 
 
@@ -225,9 +225,9 @@ def show(data: dict[str, Any], console: Console) -> None:
     for version, some in data["versions"].items():
         console.print(main_table(some, f"AgentDojo {version}, unchanged"))
     if data["hijack"]:
-        console.print(hijack_table(data["hijack"]))
+        console.print(hijack_table(data["hijack"], "clean"))
     if data["hijack poisoned"]:
-        console.print(hijack_table(data["hijack poisoned"]))
+        console.print(hijack_table(data["hijack poisoned"], "poisoned"))
     if data["two steps"]:
         console.print(twostep_table(data["two steps"]))
     for name, value in data["facts"].items():
