@@ -257,8 +257,9 @@ def _is_typed(kind: Kind, noun: str, normal: str, typed: frozenset[Digest]) -> b
 
 
 def _of_results(kind: Kind, noun: str, normal: str, typed: frozenset[Digest], index: Provenance) -> Origin:
-    found = index.find(Digest(index_mark(kind, noun, normal))) if index.layers else None
-    if isinstance(found, Vouch):
+    value = Digest(index_mark(kind, noun, normal))
+    found = index.record(value) if kind is Kind.ID else index.vouch(value)
+    if found is not None:
         match found.voucher:
             case Voucher.TRUSTED | Voucher.MADE:
                 return Origin.TRUSTED
@@ -266,13 +267,12 @@ def _of_results(kind: Kind, noun: str, normal: str, typed: frozenset[Digest], in
                 return Origin.METADATA
             case Voucher.MIXED:
                 return Origin.MIXED
-            case Voucher.RECORD if _is_named(found, noun, normal, typed, index):
+            case Voucher.RECORD if _is_named(found, value, noun, typed, index):
                 return Origin.USER
     words = checksums(normal)
     return Origin.UNTRUSTED if words and index.has_heard(words) and index.heard else Origin.UNSEEN
 
 
-def _is_named(found: Vouch, noun: str, normal: str, typed: frozenset[Digest], index: Provenance) -> bool:
+def _is_named(found: Vouch, own: Digest, noun: str, typed: frozenset[Digest], index: Provenance) -> bool:
     """Did the person type a name that this record bears, and no other record of its kind?"""
-    own = Digest(index_mark(Kind.ID, noun, normal))
-    return any(name in typed and index.find(claim_mark(noun, name)) == Claim(own) for name in found.names)
+    return any(name in typed and index.holder(claim_mark(noun, name)) == Claim(own) for name in found.names)
