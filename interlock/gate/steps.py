@@ -393,7 +393,7 @@ def _judge(
         seen = None if rules.looks_at is None else look(document, rules.looks_at)
         raw = yield Evaluate(asked_bytes, seen)
         verdict, reasons = rules.understood(raw)
-        if verdict is Verdict.ALLOW and document["forecast"]["private"]:
+        if verdict is Verdict.ALLOW and document["forecast"]["private"] and not document["call"]["grounded"]:
             receivers = loose_receivers(one, setting)
     except Bug:
         raise

@@ -324,16 +324,18 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
     ahead = legs((*setting.exposure, *one.labels, *sorted(coming)))
     destinations: list[DestinationPart] = []
     grounded = bool(one.destinations) and not one.unclassified
+    receivers = not one.unclassified and spec.known
+    named_some = False
     for destination in one.destinations:
         origin = setting.receiver_origin(destination)
         grounded = grounded and origin in setting.grounding
         destinations.append(_destination(destination, origin, setting))
+        if destination.argument:
+            named_some = True
+            receivers = receivers and (origin in setting.grounding or setting.origin(destination) in setting.grounding)
     objects, all_objects = _vouched(one.objects, setting, changes=spec.effect, sends=spec.sends)
     parties, all_parties = _vouched(one.parties, setting)
     payload, all_links = _vouched(one.links, setting)
-    receivers = all(setting.origin(each) in setting.grounding for each in one.destinations if each.argument)
-    receivers = receivers and not one.unclassified and spec.known
-    named_some = any(each.argument for each in one.destinations)
     targets = receivers and all_objects and all_parties and bool(named_some or one.objects or one.parties)
     receivers = receivers and (named_some or not spec.destinations or spec.egress is Egress.NONE)
     control = Control.AGENT if spec.effect is Effect.CONTROL else Control.NONE
@@ -384,7 +386,7 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
                 "targets": targets,
             },
             "credentials": any(label in _CREDENTIALS for label in spec.private),
-            "drip": is_drip(setting, loose_receivers(one, setting)),
+            "drip": not grounded and is_drip(setting, loose_receivers(one, setting)),
         },
         "mode": "enforce",
     }

@@ -19,14 +19,20 @@ from interlock.model.tools import Audience, Effect, Egress, Kind, ToolSpec
 MAX_LINKS: Final = 64
 
 _END: Final = r"[^\s<>\"'`|\\^{}]"
+# Of single words: none of these holds a space. Accounts may, and are looked for by themselves.
 _LINK: Final = re.compile(
     rf"(?P<url>[a-z][a-z0-9+.-]*:(?://|\\\\){_END}+|(?<![\w@.-])www\.{_END}+)"
     r"|(?P<email>[^\s<>()\[\],;:\"'`|\\]+@[^\s<>()\[\],;:\"'`|\\]+\.[^\s<>()\[\],;:\"'`|\\]*\w)"
-    r"|(?P<domain>(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:[a-z]{2,24}|xn--[a-z0-9-]+)(?![\w-])(?:[:/][^\s<>\"'`]*)?)"
-    r"|(?P<account>(?<!\w)(?:[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,4})?"
-    r"|0x[0-9a-f]{40}|bc1[a-z0-9]{25,60}|[13][a-z1-9]{25,34})(?!\w))",
+    r"|(?P<domain>(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:[a-z]{2,24}|xn--[a-z0-9-]+)(?![\w-])(?:[:/][^\s<>\"'`]*)?)",
     re.IGNORECASE,
 )
+_ACCOUNT: Final = re.compile(
+    r"(?<!\w)(?P<account>[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,4})?"
+    r"|0x[0-9a-f]{40}|bc1[a-z0-9]{25,60}|[13][a-z1-9]{25,34})(?!\w)",
+    re.IGNORECASE,
+)
+_TELLING: Final = re.compile(r"[.:@0-9\x80-\U0010ffff]")  # a text without any of these holds no link
+_MARKS: Final = frozenset(".:@")  # no link is without one of these
 _CLOSING: Final = ".,;:!?)]}>*_~"
 # Endings of names that are both a public suffix and the end of a file's name: alone, such a word is a file.
 _FILES: Final = frozenset(
@@ -59,13 +65,14 @@ def _texts(value: Any) -> Iterator[str]:
 
 def in_text(text: str, argument: str = "") -> Iterator[Destination]:
     """Links in one text, each with its kind and normal form; UNKNOWN when it looks like a link and can't be parsed."""
-    if not ("." in text or ":" in text or "@" in text or any(char.isdigit() for char in text) or not text.isascii()):
+    if not _TELLING.search(text):
         return
     plain = text
     if not text.isascii():
         # Widths and foreign dots are what programs make of them; characters that nobody sees part nothing.
         plain = "".join(char for char in normalize("NFKC", text) if category(char) != "Cf").replace("\u3002", ".")
-    for match in _LINK.finditer(plain):
+    found = [match for word in plain.split() if not _MARKS.isdisjoint(word) for match in _LINK.finditer(word)]
+    for match in (*found, *_ACCOUNT.finditer(plain)):
         kind = Kind(str(match.lastgroup))
         word = match.group().rstrip(_CLOSING)
         if kind is Kind.DOMAIN:

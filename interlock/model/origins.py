@@ -259,7 +259,7 @@ def origin_of(
         return Origin.USER
     if value in operator or lists.hold(kind, normal):
         return Origin.OPERATOR
-    if kind is Kind.WORDS and index.layers and _is_composed(normal, typed, index):
+    if kind is Kind.WORDS and index.trusted and _is_composed(normal, typed, index):
         return Origin.TRUSTED
     return _of_results(kind, noun, normal, typed, index)
 
@@ -284,15 +284,16 @@ def _is_composed(normal: str, typed: frozenset[Digest], index: Provenance) -> bo
         for start in range(len(words) - length + 1):
             window = range(start, start + length)
             if not left.isdisjoint(window):
-                found = index.find(Digest(mark("text", " ".join(words[start : start + length]))))
-                if isinstance(found, Vouch) and found.voucher is Voucher.TRUSTED:
+                found = index.vouch(mark("text", " ".join(words[start : start + length])))
+                if found is not None and found.voucher is Voucher.TRUSTED:
                     left.difference_update(window)
     return bool(words) and not left and len(words_of(normal)) <= MAX_COMPOSED
 
 
 def _of_results(kind: Kind, noun: str, normal: str, typed: frozenset[Digest], index: Provenance) -> Origin:
-    found = index.find(Digest(index_mark(kind, noun, normal))) if index.layers else None
-    if isinstance(found, Vouch):
+    value = Digest(index_mark(kind, noun, normal))
+    found = index.record(value) if kind is Kind.ID else index.vouch(value)
+    if found is not None:
         match found.voucher:
             case Voucher.TRUSTED | Voucher.MADE:
                 return Origin.TRUSTED
@@ -300,7 +301,7 @@ def _of_results(kind: Kind, noun: str, normal: str, typed: frozenset[Digest], in
                 return Origin.METADATA
             case Voucher.MIXED:
                 return Origin.MIXED
-            case Voucher.RECORD if _is_named(found, noun, normal, typed, index):
+            case Voucher.RECORD if _is_named(found, value, noun, typed, index):
                 return Origin.USER
             case Voucher.RECORD if _is_designated(found, typed):
                 return Origin.DESIGNATED
@@ -313,7 +314,6 @@ def _is_designated(found: Vouch, typed: frozenset[Digest]) -> bool:
     return any(name.startswith("?") and Digest(name[1:]) in typed for name in found.names)
 
 
-def _is_named(found: Vouch, noun: str, normal: str, typed: frozenset[Digest], index: Provenance) -> bool:
+def _is_named(found: Vouch, own: Digest, noun: str, typed: frozenset[Digest], index: Provenance) -> bool:
     """Did the person type a name that this record bears, and no other record of its kind?"""
-    own = Digest(index_mark(Kind.ID, noun, normal))
-    return any(name in typed and index.find(claim_mark(noun, name)) == Claim(own) for name in found.names)
+    return any(name in typed and index.holder(claim_mark(noun, name)) == Claim(own) for name in found.names)

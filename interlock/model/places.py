@@ -69,13 +69,15 @@ def loose(value: Any, patterns: Iterable[str]) -> Iterator[str]:
 
     A key that no pattern knows carries something by itself: its name is text.
     """
-    split = [segments(one) for one in patterns]
-    whole = {one for one in patterns if "." in one}
+    known = frozenset(patterns)
+    rest = {key: item for key, item in value.items() if key not in known}  # most arguments are named by themselves
+    if not rest:
+        return
+    split = [segments(one) for one in known]
     found: dict[str, None] = {}
-    for key, item in value.items():
-        if key not in whole:
-            for path in _loose(item, (key,), split):
-                found[".".join(path)] = None
+    for key, item in rest.items():
+        for path in _loose(item, (key,), split):
+            found[".".join(path)] = None
     yield from found
 
 
