@@ -192,13 +192,15 @@ def _vouched(parts: Iterable[tuple[FieldSpec, Any]]) -> Iterator[str]:
             letter = "t" if one.trust is Trust.TRUSTED else "m"
             for part in (value,) if one.trust is Trust.METADATA else _values_in(value):
                 if 0 < len(part) <= MAX_VALUE:
-                    words = packed(checksums(part))
+                    words = packed(checksums(part.rpartition("://")[2]))
                     for found in value_marks(part):
                         yield f"{letter}{found} {words}"
             if one.trust is Trust.TRUSTED:
                 for link in in_text(value[:MAX_TEXT]):
-                    if link.kind is not Kind.UNKNOWN:
-                        yield f"t{mark(link.kind.value, link.value)} {packed(checksums(link.value))}"
+                    if link.kind in (Kind.URL, Kind.EMAIL, Kind.DOMAIN):
+                        # Without the scheme: a stranger may have written it without.
+                        words = packed(checksums(link.value.rpartition("://")[2]))
+                        yield f"t{mark(link.kind.value, link.value)} {words}"
 
 
 def _values_in(text: str) -> Iterator[str]:

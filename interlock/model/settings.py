@@ -76,7 +76,7 @@ class Settings(BaseModel):
     secret_egress: Literal["deny", "ask"] = Field(
         "deny", description="What happens to any send after untrusted content and credentials, whoever the receiver is."
     )
-    destructive: Objection = Field(
+    destructive: Literal["ask", "off"] = Field(
         "ask", description="What happens, after untrusted content, to a change of something that nobody has named."
     )
     steered_destination: Objection = Field(

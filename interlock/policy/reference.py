@@ -110,7 +110,7 @@ def destructive(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
         or same(at(document, "call.grounded"), True)
         or same(at(document, "call.vouched.targets"), True)
     )
-    return ALLOW if lifted else _tuned(settings, "destructive", "name_target")
+    return ALLOW if lifted else _objection("ask", "name_target")
 
 
 def talks_back(document: Any, _settings: Mapping[str, Any]) -> dict[str, Any]:

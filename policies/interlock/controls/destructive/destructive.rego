@@ -8,13 +8,9 @@
 #     This conversation has read text from outside, so a change to something that the person has not named needs their approval.
 package interlock.controls.destructive
 
-default verdict := {"verdict": "deny", "remedies": ["name_target"]}
+default verdict := {"verdict": "ask", "remedies": ["name_target"]}
 
 verdict := {"verdict": "allow"} if lifted
-
-else := {"verdict": "ask", "remedies": ["name_target"]} if {
-	data.settings.destructive == "ask"
-}
 
 lifted if data.settings.destructive == "off"
 

@@ -52,8 +52,12 @@ test_the_reach_of_the_tool_is_no_proof if {
 	}
 }
 
-test_no_setting_switches_it_off if {
-	every settings in [{"destructive": "off"}, {"trifecta": "ask", "leak_guard": "off"}, {}] {
+test_lifted_when_the_operator_turns_it_off if {
+	destructive.verdict == {"verdict": "allow"} with input as armed with data.settings as {"destructive": "off"}
+}
+
+test_no_other_setting_loosens if {
+	every settings in [{"destructive": "ask"}, {"destructive": null}, {"trifecta": "ask", "leak_guard": "off"}, {}] {
 		destructive.verdict.verdict == "ask" with input as armed with data.settings as settings
 	}
 }

@@ -6,7 +6,7 @@ import data.interlock.controls.steered_link
 
 armed := {
 	"forecast": {"untrusted": ["web"], "private": [], "egress": []},
-	"tool": {"egress": "chosen"},
+	"tool": {"egress": "chosen", "effect": "none"},
 	"call": {"grounded": true, "vouched": {"links": false}},
 }
 
@@ -29,6 +29,13 @@ test_no_other_setting_loosens if {
 		steered_link.verdict.verdict == "deny" with input as armed with data.settings as {"steered_link": setting}
 	}
 	steered_link.verdict.verdict == "deny" with input as armed with data.settings as {}
+}
+
+test_what_is_kept_is_read_later if {
+	every effect in ["add", "write", "destroy", "", null] {
+		doc := object.union(armed, {"tool": {"egress": "none", "effect": effect}})
+		steered_link.verdict.verdict == "deny" with input as doc with data.settings as {}
+	}
 }
 
 test_lifted_when_nothing_leaves if {
@@ -73,7 +80,7 @@ test_a_closed_audience_is_no_proof if {
 }
 
 test_what_is_missing_proves_nothing if {
-	every path in ["tool/egress", "forecast/untrusted", "call/vouched/links", "call/vouched", "call", "forecast", "tool"] {
+	every path in ["tool/egress", "tool/effect", "forecast/untrusted", "call/vouched/links", "call/vouched", "call", "forecast", "tool"] {
 		steered_link.verdict.verdict == "deny" with input as json.remove(armed, [path]) with data.settings as {}
 	}
 	steered_link.verdict.verdict == "deny" with input as {} with data.settings as {}
