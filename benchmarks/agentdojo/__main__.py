@@ -11,9 +11,10 @@ import argparse
 import json
 import os
 import platform
+import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -73,37 +74,47 @@ def two_steps(some: Sequence[Setup]) -> dict[str, list[twostep.Came]]:
     return found
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Everything that was asked for, as data."""
+def measure(options: argparse.Namespace, keep: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Everything that was asked for, as data. `keep` is given what there is after each part: a run takes minutes."""
     begun = time.monotonic()
     some = chosen(options.preset)
     workers = options.workers or os.cpu_count() or 1
     every = 8 if options.quick else 1
-    measured = runner.run(options.version, some, every=every, workers=workers)
     plain = [one for one in some if one.approver == "none" and "without" not in one.name and one.preset != "deny-all"]
-    ends = [one for one in some if one.name in ("no interlock", "strict", "convenient")]
-    older: dict[str, Any] = {}
-    if options.version == world.LATEST and not options.quick:
-        clean = [Setup(one.name, one.preset, internal=one.internal) for one in ends]
-        for version in OLDER:
-            older[version] = [report.figures(one) for one in runner.run(version, clean, workers=workers)]
     outside = [one for one in plain if not one.internal]
     fields = [one for one in outside if one.preset in ("strict", "convenient")]
-    return {
-        "version": options.version,
-        "setups": [report.figures(one) for one in measured],
-        "versions": older,
-        "hijack": report.hijack_figures(hijacks(options.version, outside, workers, every)),
-        "hijack poisoned": report.hijack_figures(hijacks(options.version, fields, workers, every, poisoned=True)),
-        "two steps": report.twostep_figures(two_steps(outside)),
-        "facts": {
+    data: dict[str, Any] = {"version": options.version, "setups": [], "hijack": {}, "hijack poisoned": {}}
+    data |= {"two steps": {}, "versions": {}}
+
+    def done(name: str, figures: Any) -> None:
+        data[name] = figures
+        data["facts"] = {
             "agentdojo": version_of("agentdojo"),
             "python": platform.python_version(),
             "cores": os.cpu_count(),
             "seconds": round(time.monotonic() - begun),
+            "processor seconds": round(_processor()),
             "quick": options.quick,
-        },
-    }
+        }
+        keep(data)
+
+    done("setups", [report.figures(one) for one in runner.run(options.version, some, every=every, workers=workers)])
+    done("hijack", report.hijack_figures(hijacks(options.version, outside, workers, every)))
+    done("hijack poisoned", report.hijack_figures(hijacks(options.version, fields, workers, every, poisoned=True)))
+    done("two steps", report.twostep_figures(two_steps(outside)))
+    if options.version == world.LATEST and not options.quick:
+        ends = [Setup(one.name, one.preset) for one in some if one.name in ("no interlock", "strict", "convenient")]
+        older: dict[str, Any] = {}
+        for version in OLDER:
+            older[version] = [report.figures(one) for one in runner.run(version, ends, workers=workers)]
+            done("versions", older)
+    return data
+
+
+def _processor() -> float:
+    """Seconds of processor time, here and in the processes of the pools that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def main() -> None:
@@ -119,10 +130,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0, help="processes; one per core by default")
     parser.add_argument("--quick", action="store_true", help="every eighth task: does it run at all?")
     options = parser.parse_args()
-    data = measure(options)
+
+    def keep(data: dict[str, Any]) -> None:
+        if options.json:
+            options.json.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    data = measure(options, keep)
     report.show(data, Console(width=160 if not sys.stdout.isatty() else None))
-    if options.json:
-        options.json.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if options.svg:
         drawn = [one for one in data["setups"] if one["approver"] == "none" and "without" not in one["name"]]
         options.svg.write_text(chart.svg(drawn), encoding="utf-8")

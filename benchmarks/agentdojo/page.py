@@ -173,8 +173,10 @@ def versions(data: Data) -> str:
 def run(data: Data) -> str:
     """On what it was run."""
     facts = data["facts"]
+    used = f"{facts['processor seconds']} seconds of processor time, " if "processor seconds" in facts else ""
     return (
-        f"agentdojo {facts['agentdojo']}, Python {facts['python']}, {facts['cores']} cores, {facts['seconds']} seconds."
+        f"agentdojo {facts['agentdojo']}, Python {facts['python']}, {facts['cores']} cores shared with other work, "
+        f"{used}{facts['seconds']} seconds in all."
     )
 
 
