@@ -151,5 +151,19 @@ def hold(descriptor: int, path: Path) -> None:
         raise busy(path) from None
 
 
+def let_go(descriptors: list[int], owner: int) -> None:
+    """Close files, and give up what is held of them, unless this is a forked child of the process that opened them.
+
+    Unlocked by name: a child that lives on has the same open file, and closing it here would release nothing.
+    """
+    while descriptors:
+        descriptor = descriptors.pop()
+        if os.name == "posix" and owner == os.getpid():
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
 def busy(path: Path) -> SessionBusy:
     return SessionBusy(f"{path} is open already, in this process or another one; one writer at a time: close it there")

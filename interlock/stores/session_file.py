@@ -33,7 +33,18 @@ from interlock.model.messages import Message, Role
 from interlock.model.records import Change, Record, body_of, labels_in, line_of, read_line, salvaged
 from interlock.model.state import State, apply, bounded
 from interlock.model.transcript import Cover, Everything, Transcript, answers, common, grew, unpaired
-from interlock.stores.durable import DISK, Claim, Disk, claim, hold, open_regular, place_file, read_regular, same_file
+from interlock.stores.durable import (
+    DISK,
+    Claim,
+    Disk,
+    claim,
+    hold,
+    let_go,
+    open_regular,
+    place_file,
+    read_regular,
+    same_file,
+)
 from interlock.stores.head_file import SLOT, head_of, read_slots, slot_bytes, slot_of
 
 HEADER: Final = b'{"interlock_session":1}\n'
@@ -54,7 +65,7 @@ class SessionFile:
         self._pid = os.getpid()
         self._descriptor = self._head = -1
         self._opened: list[int] = []
-        weakref.finalize(self, _let_go, self._opened)
+        weakref.finalize(self, let_go, self._opened, self._pid)
         self._broken = ""
         self._size = self._place = 0
         self._previous: Digest = GENESIS
@@ -366,7 +377,7 @@ class SessionFile:
         self._broken = "it was not finished; load it again"
         place_file(self._disk, self.path, data)
         place_file(self._disk, head_of(self.path), bytes(SLOT) + slot_bytes(self._headed(state, sealed)))
-        _let_go(self._opened)  # of a damaged file, whose place is taken now
+        let_go(self._opened, self._pid)  # of a damaged file, whose place is taken now
         self._hold_log()
         self._open_head()
         self._size = len(data)
@@ -395,7 +406,7 @@ class SessionFile:
         with self._mutex:
             self.closed = True
             self._broken = self._broken or "the session is closed"
-            _let_go(self._opened)
+            let_go(self._opened, self._pid)
             self._descriptor = self._head = -1
             if self._lock is not None:
                 self._lock.release()
@@ -404,11 +415,6 @@ class SessionFile:
 def _folds(change: Change, current: Sequence[Message]) -> bool:
     """Does a change only make the last message longer? Then it is the person's text, and no rewrite."""
     return change.keep == len(current) - 1 and bool(change.messages) and grew(current[-1], change.messages[0])
-
-
-def _let_go(descriptors: list[int]) -> None:
-    while descriptors:
-        os.close(descriptors.pop())
 
 
 def _refuse_other_versions(path: Path, log: bytes) -> None:
