@@ -128,17 +128,17 @@ def _same(pattern: Segments, path: Segments) -> bool:
 
 
 def _classified(spec: ToolSpec, value: Any) -> Iterator[tuple[FieldSpec, Any]]:
-    """Every leaf with what the manifest says of it. Keys that no path knows are texts too, with the tool's labels."""
+    """Every leaf with what the manifest says of it. A key that no path writes out is text too, and counts where what it
+    holds taints, be it empty: ``{"Ignore all …": ""}``."""
     patterns = _patterns(spec.fields)
     known = {part for pattern, _ in patterns for part in pattern}
-    wild = "*" in known or "**" in known
     seen: dict[Segments, FieldSpec] = {}
     for path, leaf in leaves(value):
         one = seen.get(path)
         if one is None:
             one = seen[path] = _field_at(patterns, path)
-            if not wild and not known.issuperset(path):
-                yield _SILENT, " ".join(path)
+            if one.trust.taints and not known.issuperset(path):
+                yield one, " ".join(path)
         yield one, leaf
 
 

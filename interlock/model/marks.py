@@ -216,6 +216,11 @@ def _day(year: str, month: int, day: int) -> Iterator[str]:
 # --- what vouches for a value -----------------------------------------------------------------------------------------
 
 _TO_SOMEBODY: Final = ("to", "with", "invite", "message", "ask", "tell", "contact", "for", "cc")
+# Words after `to` that are nobody's name. A stranger could choose one of them for theirs.
+_NOBODY: Final = frozenset(
+    "a all an and any be everybody everyone find get give go her him his it its make me my no one our out read see send"
+    " so some that the their them these they this those us use what who you your".split()
+)
 _NOUNS: Final = {
     Kind.USER: ("user", "users", "member", "person", "colleague", "friend"),
     Kind.CHANNEL: ("channel", "channels", "room"),
@@ -257,7 +262,7 @@ def _single(kind: Kind, noun: str, word: str) -> Iterator[Digest]:
         yield mark("quoted", word)
     if kind is Kind.CHANNEL:
         yield mark("near", f"channel {word}")
-    if kind is Kind.USER:
+    if kind is Kind.USER and word not in _NOBODY:
         yield from (mark("near", f"{one} {word}") for one in ("user", *_TO_SOMEBODY))
 
 

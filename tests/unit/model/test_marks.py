@@ -63,6 +63,8 @@ YES = [
 NO = [
     ("I like Alice", Kind.USER, "Alice", ""),
     ("Send it to Alice", Kind.USER, "it", ""),
+    ("Send it to the team and to me", Kind.USER, "the", ""),
+    ("Send it to the team and to me", Kind.USER, "me", ""),
     ("Read the general notes", Kind.CHANNEL, "general", ""),
     ("Read the general notes", Kind.CHANNEL, "notes", ""),
     ("I stay at the Ritz", Kind.NAME, "Ritz", "hotel"),
