@@ -119,8 +119,9 @@ _MONTHS: Final = {
     for name in names.split()
 }
 _ISO: Final = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
-_DAY_FIRST: Final = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)?(?: of)? ([a-z]+)\.?,?(?: (\d{4}))?")
-_MONTH_FIRST: Final = re.compile(r"([a-z]+)\.? (\d{1,2})(?:st|nd|rd|th)?(?!\d)(?:,? (\d{4}))?")
+# Bounded, and begun at the beginning of a word only: a text of a megabyte must not cost its square.
+_DAY_FIRST: Final = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)?(?: of)? ([a-z]{3,9})\b\.?,?(?: (\d{4})(?!\d))?")
+_MONTH_FIRST: Final = re.compile(r"\b([a-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?(?!\d)(?:,? (\d{4})(?!\d))?")
 
 
 def person_marks(text: str) -> tuple[Digest, ...]:

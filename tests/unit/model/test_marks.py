@@ -124,3 +124,13 @@ def test_amounts_and_days() -> None:
     assert [amount(one) for one in ("1", "1.0", "01.50", "-2.00", "x", "1e3")] == ["1", "1", "1.5", "-2", "x", "1e3"]
     assert set(days_of("2024-05-19, 20 May 2025, June 3rd, Friday 13")) == {"2024-05-19", "2025-05-20", "06-03"}
     assert set(days_of("2024-13-01 2024-02-40")) == set()
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "1", "1,", "1 a", "may ", "#a", "'", "password ", "a.", "DE89 ", "0 ", "\u3042"], ids=ascii
+)
+def test_a_long_text_does_not_cost_its_square(piece: str) -> None:
+    """Not timed: with the square of a megabyte this test would not end."""
+    text = piece * ((1 << 18) // len(piece))
+    said_by_person(text)
+    heard_in(text)
