@@ -78,7 +78,7 @@ def look_at(
     records = () if foreign else _records(spec, arguments, kept)
     if foreign or not spec.fields:
         return Seen(content, heard=packed(checksums(text)) if taints else "", records=records)
-    tainting = [(one, value) for one, value in parts if value not in (None, "", [], {}) and one.trust.taints]
+    tainting = [(one, value) for one, value in parts if value not in (None, "", [], {}) and one.taints]
     labels = {label for one, _ in tainting for label in _untrusted(spec, one)}
     heard = packed(checksums("\n".join(_texts(tainting)))) if labels else ""
     vouched = tuple(dict.fromkeys(_vouched(parts)))[:MAX_VOUCHED]
@@ -137,7 +137,7 @@ def _classified(spec: ToolSpec, value: Any) -> Iterator[tuple[FieldSpec, Any]]:
         one = seen.get(path)
         if one is None:
             one = seen[path] = _field_at(patterns, path)
-            if one.trust.taints and not known.issuperset(path):
+            if one.taints and not known.issuperset(path):
                 yield one, " ".join(path)
         yield one, leaf
 
@@ -182,6 +182,8 @@ def _texts(parts: Iterable[tuple[FieldSpec, Any]]) -> Iterator[str]:
 
 def _vouched(parts: Iterable[tuple[FieldSpec, Any]]) -> Iterator[str]:
     for one, value in parts:
+        if one.trust is Trust.TRUSTED and one.taints:
+            continue  # somebody has narrowed the tool since: its word is not enough any more
         if one.trust in (Trust.TRUSTED, Trust.METADATA) and isinstance(value, str) and 0 < len(value) <= MAX_VALUE:
             letter = "t" if one.trust is Trust.TRUSTED else "m"
             words = packed(checksums(value))

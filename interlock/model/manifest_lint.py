@@ -108,7 +108,7 @@ def names_nothing(constants: Iterable[tuple[str, str, str]], manifest: Manifest)
     """
     tools = {spec.id.name for spec in manifest}
     servers = {spec.id.server for spec in manifest}
-    labels = {one for spec in manifest for one in (*spec.returns, *spec.reads, *spec.opens)}
+    labels = {one for spec in manifest for one in (*spec.private, *spec.untrusted, *spec.opens)}
     known = {
         "tool": tools,
         "server": servers,
