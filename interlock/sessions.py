@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -11,8 +12,6 @@ from typing import Self
 from interlock.errors import JournalUnavailable, Refused
 from interlock.gate.conversation import Conversation, SystemClock, new_id
 from interlock.gate.steps import stamp
-from interlock.model.digests import NO_DIGEST
-from interlock.model.entries import Admitted
 from interlock.model.labels import EVERY_LEG, Label
 from interlock.model.messages import Message
 from interlock.model.state import State, bounded
@@ -54,6 +53,8 @@ class Session:
         self.conversation = conversation
         self._file = file
         self._clock = clock
+        # Of other conversations: the lists that are recorded, so that recording a run again records only what is new.
+        self._walked: dict[str, tuple[tuple[Message, ...], ...]] = {}
 
     @classmethod
     def create(
@@ -92,7 +93,7 @@ class Session:
         clock = clock or SystemClock()
         file = SessionFile.load(_absolute(path), stamp(clock.now()), new_id(), key=key)
         stored = file.transcript()
-        messages, covers = answered(stored.messages, stored.covers)
+        messages, covers = answered(stored.messages, stored.covers, bounded(file.folded.exposure))
         conversation = Conversation.attached(file.folded, file, file, Transcript(messages, covers), clock)
         return cls(file, conversation, clock)
 
@@ -137,14 +138,16 @@ class Session:
             # Its rewrites and rollbacks are in the file since they happened.
             self._file.sync((conversation.transcript,), at)
             return
-        labels = tuple(conversation.exposure)
-        source = f"recorded from {conversation.id}"
-        entries = [Admitted(at, source, labels, NO_DIGEST, 0, unheard=True)] if labels else []
+        # The messages first, then the labels: what lands in between is covered, and labels without content do no harm.
+        states = (Transcript(before.messages, before.covers), *_states(conversation.transcript))
+        walked = self._walked.get(conversation.id, ())
+        theirs = states[_shared(walked, states) :]
+        self.conversation.learn(conversation.state, f"recorded from {conversation.id}")
         own = self.conversation.transcript
-        theirs = (Transcript(before.messages, before.covers), *_states(conversation.transcript))
-        known = bounded((*self.conversation.exposure, *labels))
-        self._file.sync((own, *(_covered(one, own, known) for one in theirs)), at, entries)
+        known = bounded((*self.conversation.exposure, *conversation.exposure))
+        self._file.sync((own, *(_covered(one, own, known) for one in theirs)), at)
         self.conversation.follow(self._file.transcript())
+        self._walked[conversation.id] = tuple(one.messages for one in states)
 
     def close(self) -> None:
         """Write what is not yet in the file, and let go of it. Guards of the conversation are refused from here on."""
@@ -175,6 +178,14 @@ def _states(transcript: Transcript) -> tuple[Transcript, ...]:
     """The lists of a run in order; of those that were replaced nobody knows any more what covered them."""
     replaced = (one.messages for one in transcript.past)
     return (*(Transcript(one, (None,) * len(one)) for one in replaced), transcript)
+
+
+def _shared(walked: Sequence[tuple[Message, ...]], states: Sequence[Transcript]) -> int:
+    """How many of these lists are recorded already, from the first on."""
+    for place, (known, state) in enumerate(zip(walked, states, strict=False)):
+        if known != state.messages:
+            return place
+    return min(len(walked), len(states))
 
 
 def _covered(theirs: Transcript, own: Transcript, known: tuple[Label, ...]) -> Transcript:

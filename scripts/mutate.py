@@ -34,6 +34,7 @@ class Mutation:
 
 
 M, G, C = "interlock/model", "interlock/gate", "policies/interlock/controls"
+S = "interlock/stores"
 DOCUMENT = "tests/unit/model/test_document.py tests/laws/test_batches.py"
 STATE = "tests/laws/test_state.py tests/machines"
 ANSWERS = "tests/laws/test_answers.py"
@@ -44,6 +45,8 @@ FACE = "tests/faults/test_face.py"
 PERMITS = "tests/unit/gate/test_permits.py"
 HOLES = "tests/laws/test_holes.py"
 ENGINES = "tests/agreement"
+CONVERSATION = "tests/unit/gate/test_conversation.py tests/regressions tests/laws/test_forks.py"
+SESSION = "tests/faults/test_session_file.py tests/faults/test_session_crashes.py"
 
 MUTATIONS = [
     # --- what a document says
@@ -226,7 +229,7 @@ MUTATIONS = [
     Mutation(
         "a second journal is accepted",
         f"{G}/conversation.py",
-        "elif self._journal is not journal:",
+        "elif self._journal is not journal and self._keeper is None:",
         "elif False:",
         "tests/unit/gate/test_conversation.py",
     ),
@@ -410,9 +413,9 @@ MUTATIONS = [
     ),
     Mutation(
         "voices of calls in flight are not heard",
-        f"{G}/steps.py",
-        "voices = state.voices.union(*(flight.voices for flight in asked_now)) if asked_now else state.voices",
-        "voices = state.voices",
+        f"{M}/state.py",
+        "voices = self.voices.union(*(flight.voices for flight in asked)) if asked else self.voices",
+        "voices = self.voices",
         "tests/regressions/test_voices_in_flight.py",
     ),
     Mutation(
@@ -600,8 +603,9 @@ MUTATIONS = [
         "text is shown before it is on record",
         f"{G}/conversation.py",
         "        self.record(self._pasted(text) if pasted else self._typed(text))\n"
-        "        self._messages.append(Message.user(text))\n",
-        "        self._messages.append(Message.user(text))\n"
+        "        with LOCK:\n"
+        "            self._transcript = self._transcript.said(text, self._cover())\n",
+        "        self._transcript = self._transcript.said(text, self._cover())\n"
         "        self.record(self._pasted(text) if pasted else self._typed(text))\n",
         "tests/unit/gate/test_conversation.py",
     ),
@@ -703,6 +707,190 @@ MUTATIONS = [
         "lifted if input.forecast.untrusted == []",
         "lifted if count(input.forecast.untrusted) < 2",
         "tests/laws/test_monotone.py tests/agreement",
+    ),
+    # --- conversations that never forget
+    Mutation(
+        "resuming forgets what was in flight",
+        f"{M}/state.py",
+        "    whole = state.exposure\n    if len(whole) > MAX_LABELS:",
+        "    whole = state.taint\n    if len(whole) > MAX_LABELS:",
+        STATE,
+    ),
+    Mutation(
+        "resuming leaves no doubts",
+        f"{M}/state.py",
+        "        _doubted(heard, calls),\n        version",
+        "        heard,\n        version",
+        STATE,
+    ),
+    Mutation(
+        "what a conversation began with is not joined",
+        f"{M}/state.py",
+        "taint=_joined(state.taint, entry.labels, source),\n        typed=",
+        "taint=state.taint,\n        typed=",
+        STATE,
+    ),
+    Mutation(
+        "a joined child brings nothing",
+        f"{M}/state.py",
+        "taint = _joined(state.taint, entry.labels, Source(entry.at, 0, entry.conversation))",
+        "taint = state.taint",
+        STATE,
+    ),
+    Mutation(
+        "delegated work is not in the exposure",
+        f"{M}/state.py",
+        "            coming += [(one, source) for one in delegation.labels]",
+        "            coming += []",
+        STATE,
+    ),
+    Mutation(
+        "a fork begins without what is in flight",
+        f"{M}/state.py",
+        "        bounded(state.exposure),\n        tuple(sorted(state.typed))",
+        "        bounded(state.taint),\n        tuple(sorted(state.typed))",
+        STATE,
+    ),
+    Mutation(
+        "beginning anew takes typed values along",
+        f"{M}/state.py",
+        "open_still, heard=True, doubts=doubts)",
+        "open_still, tuple(state.typed), heard=True, doubts=doubts)",
+        STATE,
+    ),
+    Mutation(
+        "a failed turn takes results of a round with it",
+        f"{M}/transcript.py",
+        "return message.role is Role.USER and all(_typed",
+        "return message.role in (Role.USER, Role.TOOL) and any(_typed",
+        CONVERSATION,
+    ),
+    Mutation(
+        "a failed turn leaves calls without a result",
+        f"{M}/transcript.py",
+        "messages, covers = answered(before.messages, before.covers, cover)",
+        "messages, covers = before.messages, before.covers",
+        CONVERSATION,
+    ),
+    Mutation(
+        "text lands between a call and its result",
+        f"{M}/transcript.py",
+        "        if open_uses(self.messages):\n            raise",
+        "        if not self.messages:\n            raise",
+        CONVERSATION,
+    ),
+    Mutation(
+        "what covers a message after a rewrite is guessed",
+        f"{M}/transcript.py",
+        "before[key] == after[key] == 1",
+        "key in known",
+        "tests/unit/model/test_transcript.py tests/machines",
+    ),
+    Mutation(
+        "a rewrite may part a call from its result",
+        f"{G}/conversation.py",
+        "            alone = parted(old.messages, new)",
+        "            alone = ()",
+        CONVERSATION,
+    ),
+    Mutation(
+        "beginning anew copies pasted text",
+        f"{G}/conversation.py",
+        "isinstance(block, Text) and content_digest(block.text) in state.texts",
+        "isinstance(block, Text)",
+        CONVERSATION,
+    ),
+    Mutation(
+        "a late result does not reach forks",
+        f"{G}/conversation.py",
+        "        if self._heirs:\n            for entry in entries:",
+        "        if self._heirs and not entries:\n            for entry in entries:",
+        CONVERSATION,
+    ),
+    Mutation(
+        "a late result does not reach forks of forks",
+        f"{G}/conversation.py",
+        "                fork._hand_on(None, source, labels)\n",
+        "",
+        "tests/regressions/test_conversation_forks_of_forks.py",
+    ),
+    Mutation(
+        "a child's surprises wait for the join",
+        f"{G}/conversation.py",
+        "                self._parent._from_child(self.id, labels, voices, anybody)\n",
+        "                pass\n",
+        CONVERSATION,
+    ),
+    Mutation(
+        "what a child learns while it is joined is lost",
+        f"{G}/conversation.py",
+        "        self.learn(child.state, child.id)\n",
+        "",
+        "tests/regressions/test_conversation_join_of_a_running_child.py",
+    ),
+    Mutation(
+        "calls that nobody knows are clean",
+        f"{G}/identity.py",
+        '                chosen.learn(_STRANGER, "calls that nobody knows")\n',
+        "",
+        "tests/cases tests/unit/gate/test_identity.py",
+    ),
+    # --- the session file
+    Mutation(
+        "a line after the head is believed to be a crash, however many there are",
+        f"{S}/session_file.py",
+        "if len(after) + bool(rest) > 1:",
+        "if len(after) + bool(rest) > 9:",
+        SESSION,
+    ),
+    Mutation(
+        "a damaged head is overlooked",
+        f"{S}/session_file.py",
+        "        if not whole and not after:",
+        "        if False and not after:",
+        SESSION,
+    ),
+    Mutation(
+        "labels of a line that is cut off are lost",
+        f"{S}/session_file.py",
+        "return missing | {one for line in after for one in labels_in(line)}",
+        "return missing",
+        SESSION,
+    ),
+    Mutation(
+        "the head is not made durable",
+        f"{S}/session_file.py",
+        "        self._disk.sync(self._head)\n",
+        "",
+        SESSION,
+    ),
+    Mutation(
+        "damage loads clean",
+        f"{S}/session_file.py",
+        'Resumed(at, f"damaged, {why}", EVERY_LEG)',
+        'Resumed(at, f"damaged, {why}", ())',
+        SESSION,
+    ),
+    Mutation(
+        "a file is written though its name leads elsewhere",
+        f"{S}/session_file.py",
+        "same_file(self._descriptor, self.path) and same_file(self._head, head_of(self.path))",
+        "self._place > 0",
+        "tests/regressions/test_session_second_writer.py",
+    ),
+    Mutation(
+        "a forked process writes",
+        f"{S}/session_file.py",
+        "        if self._pid != os.getpid():\n            raise",
+        "        if self._pid == 0:\n            raise",
+        "tests/faults/test_session_processes.py",
+    ),
+    Mutation(
+        "a line is read in another form than it was written",
+        f"{M}/records.py",
+        "line_of(sealed) != line",
+        "len(line) == 0",
+        "tests/unit/model/test_records.py tests/faults/test_session_file.py",
     ),
 ]
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 from interlock.errors import Bug, JournalUnavailable, Refused, WrongJournal
 from interlock.gate.steps import stamp
 from interlock.locks import LOCK
-from interlock.model.digests import NO_DIGEST, content_digest
+from interlock.model.digests import NO_DIGEST, Digest, content_digest
 from interlock.model.entries import (
     Admitted,
     ChildJoined,
@@ -34,14 +34,14 @@ from interlock.model.entries import (
     Typed,
     decode,
 )
-from interlock.model.labels import EVERY_LEG, Label, Taint, label
+from interlock.model.labels import EVERY_LEG, Label, Leg, Taint, label, leg_of
 from interlock.model.marks import heard_in
 from interlock.model.messages import Message, Role, Text
 from interlock.model.origins import said_by_person
 from interlock.model.pressure import Pressure, size_of
-from interlock.model.state import MAX_VOICES, State, apply, inherited
+from interlock.model.state import MAX_VOICES, State, all_doubts, apply, bounded, inherited
 from interlock.model.tools import Egress, ToolSpec
-from interlock.model.transcript import Cover, Snapshot, Transcript, answered, ever, unpaired
+from interlock.model.transcript import Cover, Snapshot, Transcript, answered, ever, parted
 from interlock.ports import Clock, Journal
 
 PASTED = Label("untrusted:paste")
@@ -64,10 +64,14 @@ class Keeper(Protocol):
 
 @dataclass(slots=True)
 class _Heir:
-    """A fork that late results are told to. ``calls``: those that were in flight at the fork; None while it is made."""
+    """A fork that late results are told to.
+
+    ``waits``: numbers of the calls and ids of the children that were under way at the fork; None while it is made.
+    Calls leave it when their result has been told. Children stay: they may learn something even after they were joined.
+    """
 
     fork: weakref.ref[Conversation]
-    calls: frozenset[int] | None = None
+    waits: set[int | str] | None = None
 
 
 class Conversation:
@@ -81,6 +85,7 @@ class Conversation:
         "__weakref__",
         "_clock",
         "_early",
+        "_expects",
         "_heirs",
         "_id",
         "_journal",
@@ -107,6 +112,7 @@ class Conversation:
         self._waiting: list[Entry] = [opened]
         self._early = apply(State(), opened)
         self._heirs: list[_Heir] = []
+        self._expects: tuple[_Heir, ...] = ()
 
     # --- constructors -----------------------------------------------------------------------------------------------
 
@@ -211,11 +217,15 @@ class Conversation:
             Refused: it is no Message.
             JournalUnavailable: the label of an image is not on record; then the message is not added.
         """
-        _checked((message,))
-        for image in message.images:
-            self.record(Admitted(self._now(), "image", (IMAGE,), content_digest(image.media_type), len(image.payload)))
+        self._arm(_checked((message,)))
         with LOCK:
             self._transcript = self._transcript.pushed(message, self._cover())
+
+    def _arm(self, messages: Iterable[Message], known: Iterable[Message] = ()) -> None:
+        """Labels of images, before they can be seen; those that were there already have theirs."""
+        there = {image for message in known for image in message.images}
+        for image in (one for message in messages for one in message.images if one not in there):
+            self.record(Admitted(self._now(), "image", (IMAGE,), content_digest(image.media_type), len(image.payload)))
 
     def say(self, text: str, *, pasted: bool = False) -> None:
         """Add text that the person typed, or, with ``pasted``, text that they brought from somewhere else.
@@ -251,12 +261,13 @@ class Conversation:
         new = _checked(messages)
         with LOCK:
             old = self._transcript
-            parted = unpaired(new) - unpaired(old.messages)
-            if parted:
+            alone = parted(old.messages, new)
+            if alone:
                 raise Refused(
-                    f"the new list parts calls from their results ({', '.join(sorted(parted)[:4])});"
+                    f"the new list parts calls from their results ({', '.join(alone[:4])});"
                     " keep both of a pair, or neither"
                 )
+            self._arm(new, old.messages)
             self._replace(old.replaced(new), Rewritten(self._now(), len(old.messages), len(new)))
 
     def roll_back_failed_turn(self, before: Snapshot) -> None:
@@ -271,9 +282,12 @@ class Conversation:
         """
         if getattr(before, "conversation", None) != self._id:
             raise Refused("this snapshot was taken of another conversation")
+        if len(_checked(before.messages)) != len(before.covers):
+            raise Refused("this is no snapshot that was taken here")
         with LOCK:
-            old, typed = self._transcript, self.state.texts
-            new = old.rolled_back(before, lambda text: content_digest(text) in typed)
+            old, state = self._transcript, self.state
+            self._arm(before.messages, old.messages)
+            new = old.rolled_back(before, self._cover(), lambda text: content_digest(text) in state.texts)
             self._replace(new, RolledBack(self._now(), len(old.messages), len(new.messages)))
 
     def _replace(self, new: Transcript, entry: Entry) -> None:
@@ -313,32 +327,37 @@ class Conversation:
     def fork(self) -> Conversation:
         """Another conversation that begins as this one stands: its messages, its exposure, what was typed in it.
 
-        From here on both grow apart, but a late result of a call made before joins both.
+        From here on both grow apart, but a late result of a call made before joins both. A fork of a child is a child
+        of the same parent.
 
         Raises:
             JournalUnavailable: the fork is not on record; then there is none.
         """
-        fork = Conversation.__new__(Conversation)
+        fork = self._unborn()
         with LOCK:
             self._start(fork)
             heir = _Heir(weakref.ref(fork))
             # Told from before its labels are read: a result that lands in between would be in neither.
-            self._heirs = [*(one for one in self._heirs if one.fork() is not None), heir]
+            self._heirs = [*self._heirs, heir]
             state = self.state
-            heir.calls = frozenset(state.in_flight)
-            self._inherit(fork, state)
+            heir.waits = {*state.in_flight, *state.children}
+            self._inherit(fork, state, self._transcript)
+            fork._expects = (heir, *self._expects)
+            self._sift_heirs()
         self.record(Forked(self._now(), fork.id))
         return fork
+
+    def _unborn(self) -> Conversation:
+        return Conversation.__new__(Conversation)
 
     def _start(self, other: Conversation) -> None:
         """Make another conversation usable before it has its labels."""
         other._begin(Opened(self._now(), new_id(), self._namespace, self._id), self._clock, Transcript())
 
-    def _inherit(self, other: Conversation, state: State) -> None:
+    def _inherit(self, other: Conversation, state: State, transcript: Transcript) -> None:
         """Everything that this conversation holds becomes the beginning of the other, before its first message."""
         told = other._waiting[1:]  # late results that came while it was made
-        transcript = self._transcript
-        messages, covers = answered(transcript.messages, transcript.covers)
+        messages, covers = answered(transcript.messages, transcript.covers, bounded(state.exposure))
         now = Transcript(messages, covers, pressure=transcript.pressure)
         other._begin(inherited(state, self._now(), other.id), self._clock, now)
         for entry in told:
@@ -356,35 +375,94 @@ class Conversation:
             tools: all that the sub-agent can call. They say what may come back; without them it is every leg.
 
         Raises:
+            Refused: the task is no text.
             JournalUnavailable: the delegation is not on record; then there is none.
         """
+        if not isinstance(task, str):
+            raise Refused("a child is given its task as text")
         child = Child.__new__(Child)
-        self._start(child)
-        child._parent = self
-        self.record(ChildOpened(self._now(), child.id, _may_bring(tools)))
+        child._parent, child._may_bring = self, _may_bring(tools)
         with LOCK:
-            state = self.state
-            # Its own delegation is no part of what it begins with: nobody has brought anything yet.
-            others = {name: one for name, one in state.children.items() if name != child.id}
-            self._inherit(child, replace(state, children=others))
-            child._transcript = Transcript()
+            self._start(child)
+            state = self._as_a_child_begins()
+        child._delegate(state)
+        with LOCK:
+            # Read again: what landed in between was in flight before, or is new; both belong to its beginning.
+            now = self._as_a_child_begins()
+            self._inherit(child, replace(now, taint=now.taint.join(state.exposure)), Transcript())
         child.push(Message.user(task))
         return child
+
+    def _as_a_child_begins(self) -> State:
+        """What a task can have been shaped by. Work that is still with other children has brought nothing yet; when it
+        does, it comes here and not to them."""
+        return replace(self.state, children={})
 
     def join(self, child: Conversation) -> None:
         """Take in everything that a child holds, however it ended. May be repeated: labels only add.
 
         Raises:
-            Refused: not a child of this conversation.
+            Refused: it is no child of this conversation.
             JournalUnavailable: not on record; then what it may bring stays in flight.
         """
-        if not isinstance(child, Child) or child._parent is not self:
+        given: object = child
+        if not isinstance(given, Conversation) or not given._began_from(self):
             raise Refused("only a child of this conversation can be joined")
         state = child.state
         voices, anybody = state.heard()
         heard = not anybody and len(voices) <= MAX_VOICES
-        sorted_voices = tuple(sorted(voices))[:MAX_VOICES]
-        self.record(ChildJoined(self._now(), child.id, tuple(state.exposure), sorted_voices, heard))
+        brought = bounded(state.exposure)
+        entry = ChildJoined(self._now(), child.id, brought, _some(voices), heard, all_doubts(state))
+        self.record(entry)
+        # It may still run: what it learned while this was written was foreseen then, and is not in flight any more.
+        self.learn(child.state, child.id)
+
+    def _began_from(self, other: Conversation) -> bool:
+        return self.id in other.state.children  # a child that was kept in a file and loaded again
+
+    def learn(self, state: State, source: str) -> None:
+        """Join everything that another conversation holds, if it is not on record here: labels, voices, doubts.
+
+        Raises:
+            JournalUnavailable: not on record.
+        """
+        voices, anybody = state.heard()
+        self._take(source, bounded(state.exposure), voices, anybody, doubts=frozenset(all_doubts(state)))
+
+    def receive(self, message: Message, sender: Conversation) -> None:
+        """Add a message that another agent wrote: it carries the sender's exposure, which is joined before it lands."""
+        _checked((message,))
+        self.learn(sender.state, sender.id)
+        self.push(message)
+
+    def _take(
+        self,
+        source: str,
+        labels: Iterable[Label],
+        voices: frozenset[Digest],
+        anybody: bool,
+        *,
+        foreseen: Iterable[Label] = (),
+        doubts: frozenset[Digest] = frozenset(),
+    ) -> None:
+        """Join what is not on record here. What is only in flight is not on record: it may come to nothing."""
+        state, expected = self.state, frozenset(foreseen)
+        coming = {one for one in labels if one not in expected}
+        new = {one for one in coming if one not in state.taint}
+        strange = {one for one in coming if leg_of(one) is Leg.UNTRUSTED}
+        if strange and not state.deafening and (anybody or not voices <= state.voices):
+            new |= strange  # known labels, but other people's words
+        unknown = doubts - state.doubts
+        if new or unknown:
+            unheard = anybody or len(voices) > MAX_VOICES
+            entry = Admitted(self._now(), source, tuple(sorted(new)), NO_DIGEST, 0, _some(voices), unheard)
+            self.record(replace(entry, doubts=tuple(sorted(unknown))))
+
+    def _from_child(self, child: str, labels: tuple[Label, ...], voices: frozenset[Digest], anybody: bool) -> None:
+        delegation = self.state.children.get(child)
+        self._take(child, labels, voices, anybody, foreseen=() if delegation is None else delegation.labels)
+        if self._heirs:
+            self._hand_on(child, f"late work of {child}", labels)
 
     def restart_from_trusted(self, *, instructions: str = "") -> Conversation:
         """Begin anew with nothing but the person's typed words: the sound way out of a tainted conversation.
@@ -422,7 +500,7 @@ class Conversation:
         """A pickle is a fork that begins where it is loaded. What is in flight here counts as joined there."""
         with LOCK:
             state, transcript = self.state, self._transcript
-        messages, covers = answered(transcript.messages, transcript.covers)
+        messages, covers = answered(transcript.messages, transcript.covers, bounded(state.exposure))
         return _revived, (inherited(state, self._now(), ""), messages, covers)
 
     # --- the journal ------------------------------------------------------------------------------------------------
@@ -456,21 +534,38 @@ class Conversation:
         now = self._journal
         if now is not None and now is not journal:
             # It moved into a session meanwhile: what only the old journal has must be in the new one, if need be twice.
-            state = _done(now.append(self._id, entries))
+            state = _done(now.append(self._id, entries, expected=expected))
         self._told(entries)
         return state
 
     def _told(self, entries: Sequence[Entry]) -> None:
-        """Forks learn of late results; see also :class:`Child`."""
+        """Forks learn of the late results of what was under way when they began; see also :class:`Child`."""
+        if self._heirs:
+            for entry in entries:
+                if isinstance(entry, Observed | Failed):
+                    # Nobody says whose words they were, so they may be anybody's.
+                    self._hand_on(entry.number, f"late result of call {entry.number} of {self._id}", entry.labels)
+                elif isinstance(entry, ChildJoined):
+                    self._hand_on(entry.conversation, f"late work of {entry.conversation}", entry.labels)
+
+    def _hand_on(self, what: int | str | None, source: str, labels: tuple[Label, ...]) -> None:
+        """Tell the forks that wait for this call or child; None is what all of them wait for."""
         for heir in self._heirs:
             fork = heir.fork()
-            late = (one for one in entries if isinstance(one, Observed | Failed)) if fork is not None else ()
-            for entry in late:
-                if fork is not None and (heir.calls is None or entry.number in heir.calls):
-                    content = entry.content if isinstance(entry, Observed) else NO_DIGEST
-                    source = f"late result of call {entry.number} of {self._id}"
-                    # Nobody says whose words they were, so they may be anybody's.
-                    fork.record(Admitted(entry.at, source, entry.labels, content, 0, unheard=True))
+            if fork is not None and (what is None or heir.waits is None or what in heir.waits):
+                fork._take(source, labels, frozenset(), anybody=True)
+                fork._hand_on(None, source, labels)
+                if isinstance(what, int) and heir.waits is not None:
+                    heir.waits.discard(what)
+        self._sift_heirs()
+
+    def _sift_heirs(self) -> None:
+        """Forks that are gone, or that nothing can come late for, cost nothing any more."""
+        with LOCK:  # a fork may be added meanwhile
+            waiting = any(one.waits is None or one.waits for one in self._expects)
+            self._heirs = [
+                one for one in self._heirs if one.fork() is not None and (waiting or one.waits is None or one.waits)
+            ]
 
     def bind(self, journal: Journal) -> None:
         """Give this conversation to a journal, once. A conversation of a session keeps the session's.
@@ -533,19 +628,43 @@ class Conversation:
 class Child(Conversation):
     """A conversation for delegated work. Leaving a ``with`` block around it joins it to its parent, however it ends."""
 
-    __slots__ = ("_parent",)
+    __slots__ = ("_may_bring", "_parent")
 
     _parent: Conversation
+    _may_bring: tuple[Label, ...]
+
+    def _delegate(self, beginning: State) -> None:
+        """What it begins with may come back, too: in the parent some of it may turn out to have been nothing."""
+        labels = bounded((*self._may_bring, *beginning.exposure))
+        self._parent.record(ChildOpened(self._now(), self.id, labels))
+
+    def _unborn(self) -> Conversation:
+        fork = Child.__new__(Child)
+        fork._parent, fork._may_bring = self._parent, self._may_bring
+        return fork
+
+    def _inherit(self, other: Conversation, state: State, transcript: Transcript) -> None:
+        if isinstance(other, Child) and other._parent is self._parent:
+            other._delegate(state)
+        super()._inherit(other, state, transcript)
+
+    def _began_from(self, other: Conversation) -> bool:
+        return self._parent is other or super()._began_from(other)
 
     def _told(self, entries: Sequence[Entry]) -> None:
         """The parent learns at once what nobody foresaw: it may never hold less than its child has brought."""
+        for entry in entries:
+            labels, anybody = _labels(entry), True
+            if isinstance(entry, Admitted | Decided):
+                anybody = entry.unheard
+            elif isinstance(entry, Observed | Failed):
+                # Its decision said whose words would come; what nobody foresaw may be anybody's.
+                held = self._parent.taint
+                labels = tuple(one for one in labels if one not in held)
+            if labels:
+                voices = frozenset[Digest](getattr(entry, "voices", ()))
+                self._parent._from_child(self.id, labels, voices, anybody)
         super()._told(entries)
-        brought = {one for entry in entries for one in _labels(entry)}
-        if brought:
-            known = self._parent.exposure
-            new = tuple(sorted(one for one in brought if one not in known))
-            if new:
-                self._parent.record(Admitted(self._now(), self.id, new, NO_DIGEST, 0, unheard=True))
 
     def __enter__(self) -> Self:
         return self
@@ -601,6 +720,10 @@ def _checked(messages: Iterable[Message]) -> tuple[Message, ...]:
             raise Refused(f"a conversation takes messages, not {type(one).__name__}")
         one.check()
     return found
+
+
+def _some(voices: frozenset[Digest]) -> tuple[Digest, ...]:
+    return tuple(sorted(voices))[:MAX_VOICES]
 
 
 def _may_bring(tools: Iterable[ToolSpec] | None) -> tuple[Label, ...]:

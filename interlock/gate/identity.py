@@ -7,61 +7,75 @@ into a wider bucket that knows at least as much as any conversation it might be,
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
-from interlock.gate.conversation import Conversation, SystemClock
-from interlock.gate.steps import stamp
+from interlock.gate.conversation import Conversation
 from interlock.locks import LOCK
-from interlock.model.digests import NO_DIGEST
-from interlock.model.entries import Admitted
-from interlock.model.labels import EVERY_LEG, Label
+from interlock.model.entries import Opened
+from interlock.model.labels import EVERY_LEG
 from interlock.model.messages import Message, ToolAnswer, ToolUse
-from interlock.ports import Clock
+from interlock.model.state import State, apply
 
 MAX_CONVERSATIONS: Final = 10_000
 MAX_CALLS: Final = 1_000_000
+MAX_OWNERS: Final = 32
+FORGOTTEN_BITS: Final = 24
+ANY: Final = "*"  # no id of a conversation
 
 
 class Identities:
     """Conversations by the ids of their tool calls, per principal: whoever the host answers to (a user, a tenant).
 
-    Bounded. What is pushed out leaves its labels in its principal's bucket, so forgetting only adds. Safe to share
-    between threads.
+    Bounded. What is pushed out leaves all that it held in a wider bucket, so forgetting only adds. Keep working
+    conversations noted: one that is pushed out and goes on learns what its bucket does not. A provider that gives the
+    same ids in every conversation (``call_0``) names all of them; note those with ids of your own. Threads may share
+    one.
     """
 
-    def __init__(
-        self, *, conversations: int = MAX_CONVERSATIONS, calls: int = MAX_CALLS, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, *, conversations: int = MAX_CONVERSATIONS, calls: int = MAX_CALLS) -> None:
         self._conversations, self._calls = conversations, calls
-        self._clock = clock or SystemClock()
-        # By principal and id, oldest first. A call id that came up in several conversations names all of them.
+        # By principal and id, oldest first. An id that came up in too many conversations, or in one that is forgotten,
+        # names ANY: whichever conversation of the principal there was.
         self._known: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
-        self._owners: OrderedDict[tuple[str, str], tuple[str, ...]] = OrderedDict()
-        self._buckets: dict[str, Conversation] = {}
+        self._owners: OrderedDict[tuple[str, str], frozenset[str]] = OrderedDict()
+        self._buckets: OrderedDict[str, Conversation] = OrderedDict()
+        self._lost = Conversation()
+        self._forgotten = bytearray()  # one bit for each id that was forgotten; others that share it count as forgotten
 
     def note(self, conversation: Conversation, call_ids: Iterable[str] = (), *, principal: str = "") -> None:
-        """Remember a conversation, by these call ids and by those that stand in its messages."""
+        """Remember a conversation, by these call ids and by those that stand in its messages.
+
+        Raises:
+            JournalUnavailable: something had to be forgotten and what it held could not be kept; it is not forgotten.
+        """
         ids = {*call_ids, *calls_in(conversation.messages)}
         with LOCK:
             key = (principal, conversation.id)
             self._known[key] = conversation
             self._known.move_to_end(key)
             for one in ids:
-                owners = self._owners.get((principal, one), ())
-                if conversation.id not in owners:
-                    self._owners[principal, one] = (*owners, conversation.id)
+                known = self._owners.get((principal, one))
+                if known is None:
+                    known = frozenset({ANY}) if self._was_forgotten(principal, one) else frozenset()
+                owners = known | {conversation.id}
+                self._owners[principal, one] = owners if len(owners) <= MAX_OWNERS else frozenset({ANY})
                 self._owners.move_to_end((principal, one))
             while len(self._known) > self._conversations:
-                (name, _), forgotten = self._known.popitem(last=False)
-                self._join(self.bucket(name), forgotten.exposure, forgotten.id)
+                (name, _), forgotten = oldest = next(iter(self._known.items()))
+                self.bucket(name).learn(forgotten.state, forgotten.id)  # first kept, then forgotten
+                del self._known[oldest[0]]
             while len(self._owners) > self._calls:
-                (name, _), owners = self._owners.popitem(last=False)
+                (name, one), owners = next(iter(self._owners.items()))
                 for owner in owners:
-                    known = self._known.get((name, owner))
-                    if known is not None:
-                        self._join(self.bucket(name), known.exposure, owner)
+                    if (name, owner) in self._known:
+                        self.bucket(name).learn(self._known[name, owner].state, owner)
+                self._forgotten = self._forgotten or bytearray(1 << (FORGOTTEN_BITS - 3))
+                place = _place(name, one)
+                self._forgotten[place >> 3] |= 1 << (place & 7)
+                self._owners.popitem(last=False)
 
     def recognise(
         self, messages: Iterable[Message] = (), call_ids: Iterable[str] = (), *, principal: str = ""
@@ -72,42 +86,59 @@ class Identities:
         * Some are unknown: the same, and every leg joins; nobody knows what those calls brought.
         * None: the bucket of the principal, with the exposure of all conversations of the principal; and every leg if
           there were ids.
+
+        Raises:
+            JournalUnavailable: what must join could not be recorded.
         """
-        ids = sorted({*call_ids, *calls_in(messages)})
+        ids = {*call_ids, *calls_in(messages)}
         with LOCK:
-            owners = {owner for one in ids for owner in self._owners.get((principal, one), ())}
+            named = [self._owners.get((principal, one), frozenset()) for one in ids]
+            owners = frozenset[str]().union(*named)
+            anybodys = any(
+                not one or any(owner == ANY or (principal, owner) not in self._known for owner in one) for one in named
+            )
             # In the order of use: the last one is the one that is most likely meant.
-            found = [one for (name, known), one in self._known.items() if name == principal and known in owners]
-            strange = any(not self._alive(principal, one) for one in ids)
+            own = [one for (name, _), one in self._known.items() if name == principal]
+            found = [one for one in own if one.id in owners]
+            chosen = found[-1] if found else self.bucket(principal)
             if found:
-                chosen, others = found[-1], found[:-1]
                 self._known.move_to_end((principal, chosen.id))
-            else:
-                chosen = self.bucket(principal)
-                others = [one for (name, _), one in self._known.items() if name == principal]
-            for other in others:
-                self._join(chosen, other.exposure, other.id)
-            if strange:
-                self._join(chosen, (*EVERY_LEG, *self.bucket(principal).exposure), "calls that nobody knows")
+            for other in own if anybodys or not found else found:
+                if other is not chosen:
+                    chosen.learn(other.state, other.id)
+            if anybodys:
+                bucket = self.bucket(principal)
+                if bucket is not chosen:
+                    chosen.learn(bucket.state, bucket.id)
+                # A conversation that nobody knows had any labels there are.
+                chosen.learn(_STRANGER, "calls that nobody knows")
             return chosen
+
+    def _was_forgotten(self, principal: str, call_id: str) -> bool:
+        place = _place(principal, call_id)
+        return bool(self._forgotten) and bool(self._forgotten[place >> 3] >> (place & 7) & 1)
 
     def bucket(self, principal: str = "") -> Conversation:
         """The conversation of everything that can't be told apart for a principal."""
         with LOCK:
             if principal not in self._buckets:
-                self._buckets[principal] = Conversation(clock=self._clock)
+                self._buckets[principal] = made = Conversation()
+                made.learn(self._lost.state, "forgotten buckets")
+                while len(self._buckets) > self._conversations:
+                    oldest = next(iter(self._buckets))
+                    self._lost.learn(self._buckets[oldest].state, "a bucket")
+                    del self._buckets[oldest]
+            self._buckets.move_to_end(principal)
             return self._buckets[principal]
 
-    def _alive(self, principal: str, call_id: str) -> bool:
-        owners = self._owners.get((principal, call_id), ())
-        return bool(owners) and all((principal, owner) in self._known for owner in owners)
 
-    def _join(self, conversation: Conversation, labels: Iterable[Label], source: str) -> None:
-        held = conversation.exposure
-        new = tuple(sorted({one for one in labels if one not in held}))
-        if new:
-            now = stamp(self._clock.now())
-            conversation.record(Admitted(now, f"as {source}", new, NO_DIGEST, 0, unheard=True))
+def _place(principal: str, call_id: str) -> int:
+    data = repr((principal, call_id)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=4).digest(), "big") >> (32 - FORGOTTEN_BITS)
+
+
+# What a conversation holds of which nothing is known.
+_STRANGER: Final = apply(State(), Opened("", "", labels=EVERY_LEG))
 
 
 def calls_in(messages: Iterable[Message]) -> set[str]:

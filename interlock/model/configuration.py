@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interlock.errors import ManifestError, Misconfigured, Refused
-from interlock.model.labels import Label, Leg, label
+from interlock.model.labels import Label, Leg, label, leg_of
 from interlock.model.manifest import Manifest, only_legs
 from interlock.model.settings import SETTING_VALUES, Settings
 from interlock.model.tools import Effect, Egress, ToolId, ToolSpec
@@ -145,6 +145,11 @@ def _tool(name: str) -> ToolId:
 
 
 def _narrowed(place: str, spec: ToolSpec, change: NarrowedTool) -> ToolSpec:
+    """The tool with what the workspace adds: in every clause of it too, and in every field of its results."""
+    strangers = tuple(one for one in map(label, change.returns) if leg_of(one) is Leg.UNTRUSTED)
+    fields = tuple(replace(one, labels=tuple(sorted({*one.labels, *strangers}))) for one in spec.fields)
+    when = tuple(replace(one, spec=_narrowed(place, one.spec, change)) for one in spec.when)
+
     def more(field: str, *legs: Leg) -> tuple[Label, ...]:
         added = tuple(label(one) for one in getattr(change, field))
         only_legs(place, field, added, *legs)
@@ -158,6 +163,9 @@ def _narrowed(place: str, spec: ToolSpec, change: NarrowedTool) -> ToolSpec:
         opens=more("opens", Leg.EGRESS),
         egress=max(spec.egress, Egress(change.egress), key=list(Egress).index),
         effect=max(spec.effect, Effect(change.effect), key=list(Effect).index),
+        fields=fields if strangers else spec.fields,
+        ids=() if strangers else spec.ids,
+        when=when,
     )
 
 

@@ -62,6 +62,7 @@ class Typed:
 class Admitted:
     """Content entered without a tool. Written before the content is visible to the model.
 
+    ``doubts``: calls of another conversation that came along, of which nobody knows whether they happened.
     ``words`` are the packed words of untrusted content (:mod:`interlock.model.marks`); empty when nobody looked.
     """
 
@@ -72,6 +73,7 @@ class Admitted:
     length: int
     voices: tuple[Digest, ...] = ()
     unheard: bool = False
+    doubts: tuple[Digest, ...] = ()
     kind: Literal["admitted"] = "admitted"
     words: str = ""
 
@@ -210,6 +212,7 @@ class ChildJoined:
     labels: tuple[Label, ...]
     voices: tuple[Digest, ...] = ()
     heard: bool = False
+    doubts: tuple[Digest, ...] = ()
     kind: Literal["child_joined"] = "child_joined"
 
 

@@ -80,7 +80,7 @@ def look_at(
     records = () if foreign else _records(spec, arguments, kept)
     if foreign or not spec.fields:
         return Seen(content, heard=packed(checksums(text)) if taints else "", records=records)
-    tainting = [(one, value) for one, value in parts if value not in (None, "", [], {}) and one.trust.taints]
+    tainting = [(one, value) for one, value in parts if value not in (None, "", [], {}) and one.taints]
     labels = {label for one, _ in tainting for label in _untrusted(spec, one)}
     heard = packed(checksums("\n".join(_texts(tainting)))) if labels else ""
     vouched = tuple(dict.fromkeys(_vouched(parts)))[:MAX_VOUCHED]
@@ -131,20 +131,20 @@ def _same(pattern: Segments, path: Segments) -> bool:
 
 
 def _classified(spec: ToolSpec, value: Any) -> Iterator[tuple[FieldSpec, Any]]:
-    """Every leaf with what the manifest says of it. Keys that no path knows are texts too, with the tool's labels."""
+    """Every leaf with what the manifest says of it. A key that no path writes out is text too, and counts where what it
+    holds taints, be it empty: ``{"Ignore all …": ""}``."""
     patterns = _patterns(spec.fields)
     known = {part for pattern, _ in patterns for part in pattern}
-    wild = "*" in known or "**" in known
     seen: dict[Segments, FieldSpec] = {}
     for path, leaf in leaves(value):
         one = seen.get(path)
         if one is None:
             one = seen[path] = _field_at(patterns, path)
-            if one.trust is Trust.TRUSTED:
+            if one.trust is Trust.TRUSTED and not one.taints:
                 # Who writes all of an object writes its keys: `{"Hotel Zur Linde": "Dorfstrasse 1"}`.
                 yield from ((one, part) for part in path if part not in known)
-            if not wild and not known.issuperset(path):
-                yield _SILENT, " ".join(path)
+            if one.taints and not known.issuperset(path):
+                yield one, " ".join(path)
         yield one, leaf
 
 
@@ -188,6 +188,8 @@ def _texts(parts: Iterable[tuple[FieldSpec, Any]]) -> Iterator[str]:
 
 def _vouched(parts: Iterable[tuple[FieldSpec, Any]]) -> Iterator[str]:
     for one, value in parts:
+        if one.trust is Trust.TRUSTED and one.taints:
+            continue  # somebody has narrowed the tool since: its word is not enough any more
         if one.trust in (Trust.TRUSTED, Trust.METADATA) and isinstance(value, str):
             letter = "t" if one.trust is Trust.TRUSTED else "m"
             for part in (value,) if one.trust is Trust.METADATA else _values_in(value):

@@ -20,12 +20,15 @@ MAX_LINKS: Final = 64
 
 _END: Final = r"[^\s<>\"'`|\\^{}]"
 # Of single words: none of these holds a space. Accounts may, and are looked for by themselves.
+# Every repetition is bounded or begins where the one before it ended: a payload of a megabyte must not cost its square.
 _LINK: Final = re.compile(
-    rf"(?P<url>[a-z][a-z0-9+.-]*:(?://|\\\\){_END}+|(?<![\w@.-])www\.{_END}+)"
-    r"|(?P<email>[^\s<>()\[\],;:\"'`|\\]+@[^\s<>()\[\],;:\"'`|\\]+\.[^\s<>()\[\],;:\"'`|\\]*\w)"
-    r"|(?P<domain>(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:[a-z]{2,24}|xn--[a-z0-9-]+)(?![\w-])(?:[:/][^\s<>\"'`]*)?)",
+    rf"(?P<url>[a-z][a-z0-9+.-]{{0,31}}:(?://|\\\\){_END}+|(?<![\w@.-])www\.{_END}+)"
+    r"|(?P<domain>(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?:[a-z]{2,24}|xn--[a-z0-9-]{1,59})(?![\w-])"
+    r"(?:[:/][^\s<>\"'`]*)?)",
     re.IGNORECASE,
 )
+_MAIL_PARTS: Final = re.compile(r"[\s<>()\[\],;:\"'`|\\]+")
+MAX_ADDRESS: Final = 320
 _ACCOUNT: Final = re.compile(
     r"(?<!\w)(?P<account>[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,4})?"
     r"|0x[0-9a-f]{40}|bc1[a-z0-9]{25,60}|[13][a-z1-9]{25,34})(?!\w)",
@@ -71,7 +74,11 @@ def in_text(text: str, argument: str = "") -> Iterator[Destination]:
     if not text.isascii():
         # Widths and foreign dots are what programs make of them; characters that nobody sees part nothing.
         plain = "".join(char for char in normalize("NFKC", text) if category(char) != "Cf").replace("\u3002", ".")
-    found = [match for word in plain.split() if not _MARKS.isdisjoint(word) for match in _LINK.finditer(word)]
+    words = [word for word in plain.split() if not _MARKS.isdisjoint(word)]
+    for word in words:
+        if "@" in word:
+            yield from _addresses(word, argument)
+    found = [match for word in words for match in _LINK.finditer(word)]
     for match in (*found, *_ACCOUNT.finditer(plain)):
         kind = Kind(str(match.lastgroup))
         word = match.group().rstrip(_CLOSING)
@@ -86,6 +93,22 @@ def in_text(text: str, argument: str = "") -> Iterator[Destination]:
             yield Destination(argument, Kind.UNKNOWN, word)
         else:
             yield Destination(argument, kind, normal, voice_of(kind, normal))
+
+
+def _addresses(word: str, argument: str) -> Iterator[Destination]:
+    """Mail addresses in one word; what is too long for one is nobody knows whose."""
+    for part in _MAIL_PARTS.split(word):
+        if part.startswith("//"):
+            continue  # the rest of a URL, which is read as one
+        before, at_sign, domain = part.rstrip(_CLOSING).rpartition("@")
+        before = before.rpartition("/")[2]
+        if at_sign and before and "." in domain.strip("."):
+            address = f"{before}@{domain}"
+            normal = normalised(Kind.EMAIL, address) if len(address) <= MAX_ADDRESS else None
+            if normal is None:
+                yield Destination(argument, Kind.UNKNOWN, address[:MAX_ADDRESS])
+            else:
+                yield Destination(argument, Kind.EMAIL, normal, voice_of(Kind.EMAIL, normal))
 
 
 def _is_file(host: str) -> bool:

@@ -123,8 +123,9 @@ _MONTHS: Final = {
     for name in names.split()
 }
 _ISO: Final = re.compile(r"(?<!\d)(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)")
-_DAY_FIRST: Final = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)?(?: of)? ([a-z]+)\.?,?(?: (\d{4}))?")
-_MONTH_FIRST: Final = re.compile(r"([a-z]+)\.? (\d{1,2})(?:st|nd|rd|th)?(?!\d)(?:,? (\d{4}))?")
+# Bounded, and begun at the beginning of a word only: a text of a megabyte must not cost its square.
+_DAY_FIRST: Final = re.compile(r"(?<!\d)(\d{1,2})(?:st|nd|rd|th)?(?: of)? ([a-z]{3,9})\b\.?,?(?: (\d{4})(?!\d))?")
+_MONTH_FIRST: Final = re.compile(r"\b([a-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?(?!\d)(?:,? (\d{4})(?!\d))?")
 
 
 def person_marks(text: str) -> tuple[Digest, ...]:
@@ -222,6 +223,11 @@ def _day(year: str, month: int, day: int) -> Iterator[str]:
 # --- what vouches for a value -----------------------------------------------------------------------------------------
 
 _TO_SOMEBODY: Final = ("to", "with", "invite", "message", "ask", "tell", "contact", "for", "cc")
+# Words after `to` that are nobody's name. A stranger could choose one of them for theirs.
+_NOBODY: Final = frozenset(
+    "a all an and any be everybody everyone find get give go her him his it its make me my no one our out read see send"
+    " so some that the their them these they this those us use what who you your".split()
+)
 _NOUNS: Final = {
     Kind.USER: ("user", "users", "member", "person", "colleague", "friend"),
     Kind.CHANNEL: ("channel", "channels", "room"),
@@ -265,7 +271,7 @@ def _single(kind: Kind, noun: str, word: str) -> Iterator[Digest]:
         yield mark("acts", word)
     if kind is Kind.CHANNEL:
         yield mark("near", f"channel {word}")
-    if kind is Kind.USER:
+    if kind is Kind.USER and word not in _NOBODY:
         yield from (mark("near", f"{one} {word}") for one in ("user", *_TO_SOMEBODY))
 
 

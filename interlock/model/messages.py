@@ -6,12 +6,15 @@ shortens or reorders messages can't lose them.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from interlock.errors import Refused
-from interlock.model.results import Outcome
+from interlock.model.canonical import MAX_DEPTH
+from interlock.model.results import Outcome, type_name
 
 
 class Role(StrEnum):
@@ -109,6 +112,42 @@ class Message:
     @property
     def images(self) -> tuple[Image, ...]:
         return tuple(block for block in self.blocks if isinstance(block, Image))
+
+
+def plain(value: Any) -> Any:
+    """Arguments of a call as JSON that any reader can read: a fresh copy, or their text when they are none.
+
+    No provider writes others. An object of a host, a circle or a thousand levels must not stop a record.
+    """
+    try:
+        if _deeper(value, MAX_DEPTH):
+            return _as_text(value)
+        return json.loads(json.dumps(value, sort_keys=True))
+    except (TypeError, ValueError, RecursionError):
+        return _as_text(value)
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    level: list[Any] = [value]
+    for _ in range(levels + 1):
+        inner = [item for one in level for item in _items(one)]
+        if not inner:
+            return False
+        level = list({id(one): one for one in inner}.values())  # each once: lists of the same lists double each level
+    return True
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # an object that fights back, or a number with thousands of digits: its kind must do
+        return f"({type_name(type(value)) or 'a value'} that can't be shown)"
 
 
 _PARTS: Final[dict[type, tuple[tuple[str, type], ...]]] = {

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from interlock.model.destinations import normalised
 from interlock.model.origins import is_under
-from interlock.model.places import at
+from interlock.model.places import at, meets_scalar
 from interlock.model.tools import Condition, Kind, ToolSpec
 
 MAX_VALUES: Final = 256
@@ -45,7 +45,10 @@ def places_to_resolve(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str
 
 def _holds(one: Condition, arguments: Mapping[str, Any], resolved: Mapping[str, tuple[str, ...]]) -> bool:
     if one.test == "absent":
-        return all(value in (None, "", [], {}) for value in at(dict(arguments), one.argument))
+        whole = dict(arguments)
+        return not meets_scalar(whole, one.argument) and all(
+            value in (None, "", [], {}) for value in at(whole, one.argument)
+        )
     values = _values(arguments, one.argument)
     if not values or len(values) > MAX_VALUES:
         return False

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 Segments: TypeAlias = tuple[str, ...]
-MAX_LEAVES: Final = 10_000
 
 
 @lru_cache(maxsize=4096)
@@ -38,6 +37,22 @@ def _at(value: Any, path: Segments) -> Iterator[Any]:
                 yield from _at(item, path[1:])
         elif path[0] in value:
             yield from _at(value[path[0]], path[1:])
+
+
+def meets_scalar(value: Any, path: str) -> bool:
+    """Does something stand on the way that is no object, so that the path leads nowhere although there is something?"""
+    return _meets(value, segments(path)[:-1])
+
+
+def _meets(value: Any, path: Segments) -> bool:
+    if isinstance(value, list):
+        return any(_meets(item, path) for item in value)
+    if not isinstance(value, dict):
+        return value is not None
+    if not path:
+        return False
+    below = value.values() if path[0] == "*" else [value[path[0]]] if path[0] in value else []
+    return any(_meets(item, path[1:]) for item in below)
 
 
 def leaves(value: Any, path: Segments = ()) -> Iterator[tuple[Segments, Any]]:

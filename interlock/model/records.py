@@ -18,8 +18,7 @@ from interlock.model.chain import Sealed
 from interlock.model.digests import Digest
 from interlock.model.entries import Entry, encode, read_entry
 from interlock.model.labels import EVERY_LEG, Label, label
-from interlock.model.messages import Block, Image, Message, Role, Text, ToolAnswer, ToolUse
-from interlock.model.results import type_name
+from interlock.model.messages import Block, Image, Message, Role, Text, ToolAnswer, ToolUse, plain
 from interlock.model.transcript import Cover
 
 MAX_LINE: Final = 64 * MAX_BYTES
@@ -153,26 +152,11 @@ def _block(block: Block) -> dict[str, Any]:
         case Text(text):
             return {"text": text}
         case ToolUse(id=call_id, name=name, arguments=arguments, server=server):
-            return {"use": call_id, "name": name, "arguments": _plain(arguments), "server": server}
+            return {"use": call_id, "name": name, "arguments": plain(arguments), "server": server}
         case ToolAnswer(id=call_id, text=text, is_error=is_error):
             return {"answers": call_id, "text": text, "is_error": is_error}
         case Image(media_type=media_type, payload=payload):
             return {"image": media_type, "payload": base64.b64encode(payload).decode()}
-
-
-def _plain(value: Any) -> Any:
-    """Arguments as the provider wrote them; what is no JSON, which no provider writes, as text."""
-    try:
-        return json.loads(_dump(value))
-    except (TypeError, ValueError, RecursionError):
-        return _as_text(value)
-
-
-def _as_text(value: Any) -> str:
-    try:
-        return str(value)
-    except Exception:  # an object that fights back, or a number with thousands of digits: its kind must do
-        return f"({type_name(type(value)) or 'a value'} that can't be shown)"
 
 
 def _message(value: Any) -> tuple[Message, Cover]:

@@ -147,7 +147,8 @@ def apply(state: State, entry: Entry) -> State:
             if _untrusted(entry.labels):
                 heard = _heard(state, entry.voices, unheard=entry.unheard)
                 heard = replace(heard, provenance=hearing(state.provenance, entry.words))
-            return replace(heard, version=state.version + 1, taint=_joined(state.taint, entry.labels, source))
+            taint = _joined(state.taint, entry.labels, source)
+            return replace(_doubted(heard, entry.doubts), version=state.version + 1, taint=taint)
         case Decided():
             return _decided(state, entry)
         case Observed():
@@ -183,13 +184,18 @@ def _learned(state: State, entry: Observed, flight: InFlight | None) -> State:
     return state if index is state.provenance else replace(state, provenance=index)
 
 
+def all_doubts(state: State) -> tuple[Digest, ...]:
+    """Calls of which nobody knows whether they happened, those under way among them; sorted."""
+    return tuple(sorted(_doubted(state, (flight.call for flight in state.in_flight.values())).doubts))
+
+
 def inherited(state: State, at: str, conversation: str, *, restart: bool = False) -> Opened:
     """How a fork, a child or a copy of a conversation begins: with its exposure, and with what was typed in it.
 
     Args:
         restart: begin anew from trusted words: only the channels that stand open come along, and the calls in doubt.
     """
-    doubts = tuple(sorted(_doubted(state, (flight.call for flight in state.in_flight.values())).doubts))
+    doubts = all_doubts(state)
     if restart:
         open_still = bounded(one for one in state.exposure if leg_of(one) is Leg.EGRESS)
         return Opened(at, conversation, state.namespace, state.conversation, open_still, heard=True, doubts=doubts)
@@ -268,6 +274,7 @@ def _returned(state: State, entry: ChildJoined) -> State:
     left = {name: one for name, one in state.children.items() if name != entry.conversation}
     heard = _heard(state, entry.voices, unheard=not entry.heard) if _untrusted(entry.labels) else state
     taint = _joined(state.taint, entry.labels, Source(entry.at, 0, entry.conversation))
+    heard = _doubted(heard, entry.doubts)
     index = _deafened(state, entry.labels)
     return replace(heard, version=state.version + 1, taint=taint, children=MappingProxyType(left), provenance=index)
 

@@ -105,6 +105,11 @@ class FieldSpec:
     trust: Trust
     labels: tuple[Label, ...] = ()
 
+    @property
+    def taints(self) -> bool:
+        """Does the field bring untrusted labels? With one of its own it does, whatever its class says."""
+        return self.trust.taints or any(leg_of(one) is Leg.UNTRUSTED for one in self.labels)
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class IdSpec:

@@ -7,6 +7,7 @@ result (T17), except that the calls of the very last message may still be under 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from typing import TypeAlias
 
 from interlock.errors import Refused
 from interlock.model.labels import Label
-from interlock.model.messages import Block, Message, Role, Text, ToolAnswer, ToolUse
+from interlock.model.messages import Block, Message, Role, Text, ToolAnswer, ToolUse, plain
 from interlock.model.pressure import Pressure
 from interlock.model.turns import NO_OUTCOME
 
@@ -24,11 +25,15 @@ Cover: TypeAlias = tuple[Label, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A transcript as it stood before a run, of one conversation."""
+    """A transcript as it stood before a run, of one conversation. ``covers`` is as long as ``messages``."""
 
     conversation: str
     messages: tuple[Message, ...]
     covers: tuple[Cover, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.covers) != len(self.messages):
+            raise Refused("a snapshot has one cover for each message; take it with conversation.snapshot()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +99,17 @@ class Transcript:
         """A run starts: what earlier runs replaced is forgotten here."""
         return replace(self, past=())
 
-    def rolled_back(self, before: Snapshot, own: Callable[[str], bool]) -> Transcript:
+    def rolled_back(self, before: Snapshot, cover: Cover, own: Callable[[str], bool]) -> Transcript:
         """The messages before a failed run, without the prompt that started it.
 
         The last message goes if it is nothing but text of the person's own: a prompt, or several that were folded into
         one. Results of a round stay, with whatever was folded into them, or the round's calls would lose them.
 
         Args:
+            cover: what covers results that are made up for calls that have none in the snapshot.
             own: did the person type exactly this text?
         """
-        messages, covers = answered(before.messages, before.covers)
+        messages, covers = answered(before.messages, before.covers, cover)
         if messages and _prompt(messages[-1], own):
             messages, covers = messages[:-1], covers[:-1]
         return replace(
@@ -127,24 +133,41 @@ def open_uses(messages: Sequence[Message]) -> tuple[ToolUse, ...]:
     return ()
 
 
-def unpaired(messages: Iterable[Message]) -> frozenset[str]:
-    """Ids of calls without exactly one result in their round, and of results without a call (T17).
+def unpaired(messages: Iterable[Message]) -> Counter[str]:
+    """How often, by id, a call has not exactly one result in its round, or a result has no call (T17).
 
-    By rounds, since some providers give the same ids again and again.
+    Calls of the last round that are still open are left out. By rounds, since some providers give the same ids again
+    and again.
     """
-    found: set[str] = set()
+    found: Counter[str] = Counter()
     waiting: set[str] = set()
     for message in messages:
         told = [one.id for one in answers(message)]
-        found |= {one for one in told if one not in waiting or told.count(one) > 1}
+        found.update(one for place, one in enumerate(told) if one not in waiting or one in told[:place])
         waiting -= set(told)
         if message.role is not Role.TOOL:
-            found |= waiting  # somebody spoke before the round was answered
+            found.update(waiting)  # somebody spoke before the round was answered
             waiting = set()
         uses = [use.id for use in message.uses]
-        found |= {one for one in uses if uses.count(one) > 1}
+        found.update(one for place, one in enumerate(uses) if one in uses[:place])
         waiting |= set(uses)
-    return frozenset(found | waiting)
+    return found
+
+
+def parted(old: Sequence[Message], new: Sequence[Message]) -> tuple[str, ...]:
+    """Ids of calls that a new list parts from their results although the old one did not; sorted.
+
+    A call may be without a result only at the end, and only if it was so at the end of the old list.
+    """
+    more = unpaired(new) - unpaired(old)
+    still = Counter(use.id for use in open_uses(new)) - Counter(use.id for use in open_uses(old))
+    if not still and open_uses(new) and _last_asked(old) != _last_asked(new):
+        still = Counter(use.id for use in open_uses(new))  # the same ids, of another round
+    return tuple(sorted(more + still))
+
+
+def _last_asked(messages: Sequence[Message]) -> str:
+    return next((_text_of(one) for one in reversed(messages) if one.uses), "")
 
 
 def answers(message: Message) -> tuple[ToolAnswer, ...]:
@@ -152,13 +175,19 @@ def answers(message: Message) -> tuple[ToolAnswer, ...]:
     return tuple(block for block in message.blocks if isinstance(block, ToolAnswer))
 
 
-def answered(messages: tuple[Message, ...], covers: tuple[Cover, ...]) -> tuple[tuple[Message, ...], tuple[Cover, ...]]:
-    """The same messages, with a result that says so for every call of the last round that has none (T17)."""
+def answered(
+    messages: tuple[Message, ...], covers: tuple[Cover, ...], cover: Cover
+) -> tuple[tuple[Message, ...], tuple[Cover, ...]]:
+    """The same messages, with a result that says so for every call of the last round that has none (T17).
+
+    Args:
+        cover: what covers such a result.
+    """
     waiting = open_uses(messages)
     if not waiting:
         return messages, covers
     missing = Message(Role.TOOL, tuple(ToolAnswer(use.id, NO_OUTCOME, is_error=True) for use in waiting))
-    return (*messages, missing), (*covers, covers[-1])
+    return (*messages, missing), (*covers, cover)
 
 
 def covers_after(old: Sequence[Message], covers: Sequence[Cover], new: Sequence[Message]) -> tuple[Cover, ...]:
@@ -177,7 +206,7 @@ def covers_after(old: Sequence[Message], covers: Sequence[Cover], new: Sequence[
 def common(old: Sequence[Message], new: Sequence[Message]) -> int:
     """How many messages two lists share from the beginning."""
     for place, (one, other) in enumerate(zip(old, new, strict=False)):
-        if one is not other and one != other:
+        if one is not other and _key(one) != _key(other):
             return place
     return min(len(old), len(new))
 
@@ -246,7 +275,15 @@ def grew(old: Message, new: Message) -> bool:
 
 def _key(message: Message) -> Message | str:
     """What equal messages share. Arguments of calls can't be hashed, so a message that has some is its text form."""
-    return repr(message) if message.uses else message
+    return _text_of(message) if message.uses else message
+
+
+def _text_of(message: Message) -> str:
+    parts = [
+        [block.id, block.name, block.server, plain(block.arguments)] if isinstance(block, ToolUse) else repr(block)
+        for block in message.blocks
+    ]
+    return json.dumps([message.role.value, parts], sort_keys=True)
 
 
 def _prompt(message: Message, own: Callable[[str], bool]) -> bool:

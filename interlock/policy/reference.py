@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from interlock.errors import EngineUnavailable
 from interlock.model.answers import ControlText
 from interlock.model.canonical import pack, unpack
 
@@ -280,5 +281,8 @@ class ReferenceEngine:
 
     def evaluate(self, document: bytes) -> bytes:
         """See :meth:`interlock.ports.Engine.evaluate`."""
-        value = unpack(document)
+        try:
+            value = unpack(document)
+        except ValueError:
+            raise EngineUnavailable("the document is no JSON") from None
         return pack({code: control(value, self._settings) for code, control in CONTROLS.items()})

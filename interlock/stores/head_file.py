@@ -7,7 +7,6 @@ spoils the older head and never the newer one, and costs one flush instead of th
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -88,12 +87,3 @@ def _slot(data: bytes) -> Head | None:
     if not found or hashlib.sha256(line).hexdigest().encode() != checksum:
         return None
     return read_head(line)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable: a file that was renamed into place is there after a loss of power, too."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

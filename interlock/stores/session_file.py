@@ -17,15 +17,14 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from interlock.errors import Conflict, JournalUnavailable, SessionBusy, Tampered
+from interlock.errors import Conflict, JournalUnavailable, Tampered
 from interlock.model.chain import GENESIS, Head, Sealed, head, seal, verify
 from interlock.model.digests import Digest
 from interlock.model.entries import Entry, Opened, Resumed, Rewritten
@@ -33,40 +32,22 @@ from interlock.model.labels import EVERY_LEG, Label
 from interlock.model.messages import Message, Role
 from interlock.model.records import Change, Record, body_of, labels_in, line_of, read_line, salvaged
 from interlock.model.state import State, apply, bounded
-from interlock.model.transcript import Cover, Everything, Transcript, common, grew, unpaired
-from interlock.stores.head_file import SLOT, head_of, read_slots, slot_bytes, slot_of, sync_folder
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
+from interlock.model.transcript import Cover, Everything, Transcript, answers, common, grew, unpaired
+from interlock.stores.durable import (
+    DISK,
+    Claim,
+    Disk,
+    claim,
+    hold,
+    let_go,
+    open_regular,
+    place_file,
+    read_regular,
+    same_file,
+)
+from interlock.stores.head_file import SLOT, head_of, read_slots, slot_bytes, slot_of
 
 HEADER: Final = b'{"interlock_session":1}\n'
-
-
-class Disk:
-    """The effects of a session file, one by one: a test that fails or stops at the n-th sees every crash."""
-
-    def write(self, descriptor: int, data: bytes, offset: int) -> None:
-        """All of ``data`` at ``offset``."""
-        view = memoryview(data)
-        while view:
-            done = os.pwrite(descriptor, view, offset)
-            view, offset = view[done:], offset + done
-
-    def sync(self, descriptor: int) -> None:
-        """Durable when this returns."""
-        os.fsync(descriptor)
-
-    def truncate(self, descriptor: int, size: int) -> None:
-        os.ftruncate(descriptor, size)
-
-    def rename(self, old: Path, new: Path) -> None:
-        os.replace(old, new)
-
-    def sync_folder(self, folder: Path) -> None:
-        sync_folder(folder)
-
-
-DISK: Final = Disk()
 
 
 class SessionFile:
@@ -84,7 +65,7 @@ class SessionFile:
         self._pid = os.getpid()
         self._descriptor = self._head = -1
         self._opened: list[int] = []
-        weakref.finalize(self, _let_go, self._opened)
+        weakref.finalize(self, let_go, self._opened, self._pid)
         self._broken = ""
         self._size = self._place = 0
         self._previous: Digest = GENESIS
@@ -93,7 +74,7 @@ class SessionFile:
         self._messages: list[Message] = []
         self._covers: list[Cover] = []
         self._everything = Everything()
-        self._lock: BaseFileLock | None = None
+        self._lock: Claim | None = None
 
     # --- opening ----------------------------------------------------------------------------------------------------
 
@@ -109,7 +90,7 @@ class SessionFile:
             JournalUnavailable: it exists already, or its folder is open to others.
         """
         self = cls(path, key, disk)
-        self._claim()
+        self._lock = claim(path)
         try:
             for taken in (path, head_of(path)):
                 if os.path.lexists(taken):
@@ -135,9 +116,11 @@ class SessionFile:
             JournalUnavailable: there is no such session, it can't be read or written, or another version wrote it.
         """
         self = cls(path, key, disk)
-        self._claim()
+        self._lock = claim(path)
         try:
-            log, held = _bytes(path), _bytes(head_of(path))
+            if os.path.lexists(path):
+                self._hold_log()  # before it is read: nobody may write it meanwhile
+            log, held = read_regular(path), read_regular(head_of(path))
             if log is None and held is None:
                 raise JournalUnavailable(f"{path}: there is no session; create one")
             if log is not None:
@@ -154,28 +137,6 @@ class SessionFile:
             raise
         return self
 
-    def _claim(self) -> None:
-        from filelock import FileLock, Timeout  # loaded late: most programs that import Interlock open no session
-
-        folder = self.path.parent
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if os.name == "posix" and stat.S_IMODE(folder.stat().st_mode) & stat.S_IWOTH:
-                raise JournalUnavailable(
-                    f"{folder}: everybody may write there and could swap the file; name a folder of its own"
-                    " (one that does not exist yet is made with mode 0700)"
-                )
-            # By file description: a second open in this process is kept out like one in another.
-            lock = FileLock(self.path.with_name(self.path.name + ".lock"), timeout=0, mode=0o600, thread_local=False)
-            lock.acquire()
-            self._lock = lock
-        except Timeout:
-            raise SessionBusy(
-                f"{self.path} is open already, in this process or another one; one writer at a time: close it there"
-            ) from None
-        except OSError as error:
-            raise JournalUnavailable(f"{folder}: {error.strerror or type(error).__name__}") from error
-
     @classmethod
     def look(cls, path: Path, *, key: bytes = b"") -> SessionFile:
         """Read a file and hold it against its head, without a lock and without writing anything.
@@ -186,7 +147,7 @@ class SessionFile:
         """
         self = cls(path, key, DISK)
         self._broken = "it was opened for looking only"
-        log, held = _bytes(path), _bytes(head_of(path))
+        log, held = read_regular(path), read_regular(head_of(path))
         if log is None and held is None:
             raise JournalUnavailable(f"{path}: there is no session")
         if log is not None:
@@ -196,7 +157,7 @@ class SessionFile:
 
     def _resume(self, log: bytes | None, held: bytes | None, at: str) -> None:
         missing = self._replay(log, held)
-        self._open()
+        self._open_head()
         if log is not None and self._size != len(log):
             self._disk.truncate(self._descriptor, self._size)
             self._disk.sync(self._descriptor)
@@ -249,11 +210,11 @@ class SessionFile:
         evidence = _free(self.path)
         for data, name in ((log, evidence), (held, head_of(evidence))):
             if data is not None:
-                self._place_file(name, data)
+                place_file(self._disk, name, data)
         # Nobody knows who wrote what is left. It may be read under every label, but not with the operator's voice.
         messages = tuple(one for one in salvaged((log or b"").split(b"\n")) if one.role is not Role.SYSTEM)
         if unpaired(messages):
-            messages = tuple(one for one in messages if one.role is Role.USER)
+            messages = tuple(one for one in messages if one.role is Role.USER and not (one.uses or answers(one)))
         self.damage = f"{why}; the damaged files are kept as {evidence.name}"
         self._state, self._place, self._previous = State(), 0, GENESIS
         self._messages, self._covers, self._everything = [], [], Everything()
@@ -261,10 +222,13 @@ class SessionFile:
         entries = (Opened(at, new_id), Resumed(at, f"damaged, {why}", EVERY_LEG))
         self._first_record(Record(entries, (Change(0, messages, unknown),), EVERY_LEG))
 
-    def _open(self) -> None:
-        self._descriptor = _descriptor(self.path, os.O_RDWR)
+    def _hold_log(self) -> None:
+        self._descriptor = open_regular(self.path, os.O_RDWR)
         self._opened.append(self._descriptor)
-        self._head = _descriptor(head_of(self.path), os.O_RDWR)
+        hold(self._descriptor, self.path)
+
+    def _open_head(self) -> None:
+        self._head = open_regular(head_of(self.path), os.O_RDWR)
         self._opened.append(self._head)
 
     # --- the journal ------------------------------------------------------------------------------------------------
@@ -309,7 +273,7 @@ class SessionFile:
         with self._writing():
             self._written(self._checkpointed((entry,), self._changes((old, new))))
 
-    def sync(self, states: Sequence[Transcript], at: str, entries: Sequence[Entry] = ()) -> None:
+    def sync(self, states: Sequence[Transcript], at: str) -> None:
         """Write what is new in these lists, in order: what continues is appended, anything else is a rewrite.
 
         Raises:
@@ -317,7 +281,7 @@ class SessionFile:
         """
         with self._writing():
             changes = self._changes(states)
-            new, current = list(entries), list(self._messages)
+            new, current = list[Entry](), list(self._messages)
             for change in changes:
                 after = change.keep + len(change.messages)
                 if change.keep < len(current) and not _folds(change, current):
@@ -366,6 +330,10 @@ class SessionFile:
         with self._mutex:
             if self._broken:
                 raise JournalUnavailable(f"{self.path}: {self._broken}")
+            if self._place and not (
+                same_file(self._descriptor, self.path) and same_file(self._head, head_of(self.path))
+            ):
+                raise JournalUnavailable(f"{self.path} or its head was deleted or replaced while it was open")
             yield
 
     def _written(self, record: Record) -> State:
@@ -407,9 +375,11 @@ class SessionFile:
         state, sealed = self._sealed(record)
         data = HEADER + line_of(sealed) + b"\n"
         self._broken = "it was not finished; load it again"
-        self._place_file(self.path, data)
-        self._place_file(head_of(self.path), bytes(SLOT) + slot_bytes(self._headed(state, sealed)))
-        self._open()
+        place_file(self._disk, self.path, data)
+        place_file(self._disk, head_of(self.path), bytes(SLOT) + slot_bytes(self._headed(state, sealed)))
+        let_go(self._opened, self._pid)  # of a damaged file, whose place is taken now
+        self._hold_log()
+        self._open_head()
         self._size = len(data)
         self._advanced(state, sealed, record)
 
@@ -429,18 +399,6 @@ class SessionFile:
     def _headed(self, state: State, sealed: Sealed) -> Head:
         return head(sealed.sequence, sealed.digest, bounded(state.exposure), self._key)
 
-    def _place_file(self, name: Path, data: bytes) -> None:
-        """A whole file, durable, or none."""
-        new = name.with_name(name.name + ".new")
-        descriptor = _descriptor(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        try:
-            self._disk.write(descriptor, data, 0)
-            self._disk.sync(descriptor)
-        finally:
-            os.close(descriptor)
-        self._disk.rename(new, name)
-        self._disk.sync_folder(name.parent)
-
     def close(self) -> None:
         """Let go of the file. Whatever would be written later is refused."""
         if self._pid != os.getpid():
@@ -448,7 +406,7 @@ class SessionFile:
         with self._mutex:
             self.closed = True
             self._broken = self._broken or "the session is closed"
-            _let_go(self._opened)
+            let_go(self._opened, self._pid)
             self._descriptor = self._head = -1
             if self._lock is not None:
                 self._lock.release()
@@ -457,29 +415,6 @@ class SessionFile:
 def _folds(change: Change, current: Sequence[Message]) -> bool:
     """Does a change only make the last message longer? Then it is the person's text, and no rewrite."""
     return change.keep == len(current) - 1 and bool(change.messages) and grew(current[-1], change.messages[0])
-
-
-def _let_go(descriptors: list[int]) -> None:
-    while descriptors:
-        os.close(descriptors.pop())
-
-
-def _descriptor(path: Path, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o600)
-
-
-def _bytes(path: Path) -> bytes | None:
-    """The content of a regular file, None when there is none."""
-    try:
-        descriptor = _descriptor(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise JournalUnavailable(f"{path}: can't be read: {error.strerror}") from error
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise JournalUnavailable(f"{path}: not a regular file")
-        return file.read()
 
 
 def _refuse_other_versions(path: Path, log: bytes) -> None:

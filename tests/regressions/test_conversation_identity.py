@@ -38,6 +38,15 @@ def test_t2_what_the_bucket_could_not_take_is_not_forgotten() -> None:
     assert "private:mail" in known.recognise().exposure
 
 
+def test_t2_an_id_that_was_forgotten_names_all_who_had_it() -> None:
+    known = Identities(calls=1)
+    first, second = Conversation(labels=["private:first"]), Conversation.new()
+    known.note(first, ["call_0"])
+    known.note(second, ["something else"])
+    known.note(second, ["call_0"])
+    assert "private:first" in known.recognise(call_ids=["call_0"]).exposure
+
+
 def test_an_id_of_every_conversation_does_not_grow_for_ever() -> None:
     known = Identities(conversations=10)
     for _ in range(500):

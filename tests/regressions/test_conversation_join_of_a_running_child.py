@@ -17,6 +17,7 @@ from interlock.model.digests import content_digest
 from interlock.model.entries import Admitted
 from interlock.model.labels import Label
 from interlock.model.state import State
+from interlock.model.tools import Egress, ToolId, ToolSpec
 from tests.regressions.stage import interlock
 
 
@@ -35,10 +36,14 @@ class Interrupted(MemoryJournal):
         return found
 
 
+MAIL = ToolSpec(ToolId("", "read_mail"), returns=(Label("private:mail"),), egress=Egress.NONE)
+
+
 @pytest.mark.parametrize("place", range(1, 8))
-def test_t2_a_child_that_learns_while_it_is_joined(place: int) -> None:
+@pytest.mark.parametrize("tools", [None, [MAIL]], ids=["every tool", "a tool that may bring it"])
+def test_t2_a_child_that_learns_while_it_is_joined(place: int, tools: list[ToolSpec] | None) -> None:
     parent = Conversation.new()
-    child = parent.child("task")
+    child = parent.child("task", tools=tools)
     learned = Admitted("2026-11-29T12:00:00.000000Z", "mail", (Label("private:mail"),), content_digest("x"), 1)
     child.bind(Interrupted(place, lambda: child.record(learned)))
     parent.join(child)

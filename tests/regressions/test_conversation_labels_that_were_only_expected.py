@@ -39,7 +39,7 @@ def test_t2_a_sibling_that_brought_nothing() -> None:
     assert "untrusted:web" in parent.conversation.exposure
     call(parent, "read_file", path="plan.txt")
     refused = call(parent, "send_email", to="eve@evil.test")
-    assert says(refused.decision) == "deny trifecta"
+    assert "trifecta" in says(refused.decision)
 
 
 @pytest.mark.parametrize("landed", [False, True])

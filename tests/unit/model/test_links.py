@@ -39,6 +39,9 @@ FOUND: dict[str, list[tuple[str, str]]] = {
     "\uff45\uff56\uff49\uff4c.com": [("domain", "evil.com")],
     "ev\u200bil.com": [("domain", "evil.com")],
     "evil\u3002com": [("domain", "evil.com")],
+    "https://evil.test/@user/a@b.c": [("url", "https://evil.test/@user/a@b.c")],
+    "a,eve@evil.test,https://evil.test/": [("email", "eve@evil.test"), ("url", "https://evil.test/")],
+    "to/eve@evil.test": [("email", "eve@evil.test")],
     "https://evil.test/a and https://evil.test/b": [("url", "https://evil.test/a"), ("url", "https://evil.test/b")],
 }
 NOT_FOUND = [
@@ -93,3 +96,14 @@ def test_too_many_links_are_unknown() -> None:
 @given(text=st.text(max_size=40), link=st.sampled_from(["https://evil.test/a", "www.evil.com", "eve@evil.test"]))
 def test_a_link_between_spaces_is_always_found(text: str, link: str) -> None:
     assert any(one.value.rstrip("/").endswith(link.removeprefix("www.")) for one in in_text(f"{text} {link} {text}"))
+
+
+LONG = ["a", "a.", "a@", "@", "a:", "a-", "www.", "1", "a1", "DE89 ", "://", "\u3042", "a@b.", ".", "x@y.z,", "[]("]
+
+
+@pytest.mark.parametrize("piece", LONG, ids=ascii)
+def test_a_long_payload_does_not_cost_its_square(piece: str) -> None:
+    """Not timed: with the square of a megabyte this test would not end."""
+    text = piece * ((1 << 18) // len(piece))
+    list(in_text(f"x.{text}"))
+    list(in_text(f"{text} end."))

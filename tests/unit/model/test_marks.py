@@ -63,6 +63,8 @@ YES = [
 NO = [
     ("I like Alice", Kind.USER, "Alice", ""),
     ("Send it to Alice", Kind.USER, "it", ""),
+    ("Send it to the team and to me", Kind.USER, "the", ""),
+    ("Send it to the team and to me", Kind.USER, "me", ""),
     ("Read the general notes", Kind.CHANNEL, "general", ""),
     ("Read the general notes", Kind.CHANNEL, "notes", ""),
     ("I stay at the Ritz", Kind.NAME, "Ritz", "hotel"),
@@ -122,3 +124,13 @@ def test_amounts_and_days() -> None:
     assert [amount(one) for one in ("1", "1.0", "01.50", "-2.00", "x", "1e3")] == ["1", "1", "1.5", "-2", "x", "1e3"]
     assert set(days_of("2024-05-19, 20 May 2025, June 3rd, Friday 13")) == {"2024-05-19", "2025-05-20", "06-03"}
     assert set(days_of("2024-13-01 2024-02-40")) == set()
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "1", "1,", "1 a", "may ", "#a", "'", "password ", "a.", "DE89 ", "0 ", "\u3042"], ids=ascii
+)
+def test_a_long_text_does_not_cost_its_square(piece: str) -> None:
+    """Not timed: with the square of a megabyte this test would not end."""
+    text = piece * ((1 << 18) // len(piece))
+    said_by_person(text)
+    heard_in(text)

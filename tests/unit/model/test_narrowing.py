@@ -121,6 +121,16 @@ def test_values_of_other_types_never_narrow(condition: dict[str, Any], value: An
         ) or (type(value) in (int, bool))
 
 
+@pytest.mark.parametrize(
+    "body", ["smuggled", ["smuggled"], [{"text": ""}, "smuggled"], 7, {"text": "x"}, {"text": [0]}]
+)
+def test_nothing_is_absent_behind_something_that_is_there(body: Any) -> None:
+    spec = spec_of({"if": {"body.text": {"absent": True}}})
+    assert narrowed(spec, {"body": body}, {}) is spec
+    for empty in ({}, {"body": None}, {"body": {}}, {"body": {"text": ""}}, {"body": [{"text": None}]}):
+        assert narrowed(spec, empty, {}) is not spec
+
+
 def test_the_first_clause_that_holds_counts_and_all_of_its_conditions() -> None:
     spec = spec_of(
         {"if": {"method": {"is": ["GET"]}, "url": {"host": ["corp.example"]}}},
