@@ -20,7 +20,7 @@ from interlock.gate.tools import Tool
 from interlock.model import manifest as manifests
 from interlock.model.digests import digest
 from interlock.model.markup import Syntax, read
-from interlock.model.origins import address_book
+from interlock.model.origins import GROUNDING, Origin, address_book, allow_lists
 from interlock.model.results import Outcome
 from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
@@ -257,6 +257,8 @@ class Interlock:
             protected=_protected(parts),
             unavailable=parts.unavailable,
             looks_at=getattr(engine, "looks_at", None),
+            lists=allow_lists(bundle_settings.own_domains, bundle_settings.hosts, bundle_settings.roots),
+            grounding=GROUNDING | ({Origin.METADATA} if bundle_settings.metadata == "grounds" else frozenset()),
         )
         return Active(World(engine, journal, clock, files), rules)
 

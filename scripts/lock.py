@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> int:
-    for name in ("demo", "test"):
+    for name in ("demo", "test", "bench"):
         command = ["uv", "pip", "compile", "--universal", "--python-version", "3.11", "--generate-hashes", "--quiet"]
         command += ["--no-emit-index-url", "--no-annotate", "--custom-compile-command", "python3 scripts/lock.py"]
         command += ["--output-file", f"requirements/{name}.txt", "pyproject.toml", f"requirements/{name}.in"]

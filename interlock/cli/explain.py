@@ -14,6 +14,7 @@ from rich.tree import Tree
 
 from interlock.assembly import Interlock, interlock_recording
 from interlock.cli.explain_journal import explain_journal
+from interlock.cli.explain_values import Texts, named_values, story_texts, values_text
 from interlock.cli.output import console, json_option, print_json
 from interlock.errors import Misconfigured
 from interlock.gate.conversation import Conversation
@@ -69,13 +70,14 @@ def explain(scenario: Path | None, journal: Path | None, story: str | None, want
     place, step, outcome = played[number - 1]
     document = next((one for one, _ in recording.documents if _digest_of(one) == outcome.decision.document), None)
     judged = _judged(lock, outcome.decision, document)
+    texts = story_texts(file.stories[name], played, number - 1)
     if as_json:
-        print_json(_as_json(place, step, outcome, judged, document))
+        print_json(_as_json(place, step, outcome, judged, document, texts))
         return
     out = console()
     out.print(_path(played, number))
     out.print(_objections(outcome.decision, judged))
-    out.print(_destinations(document))
+    out.print(_values(document, texts))
 
 
 Played = list[tuple[str, CallStep, Outcome]]
@@ -172,23 +174,19 @@ def _proof(path: str, line: int, conditions: tuple[Condition, ...]) -> Renderabl
     return text
 
 
-def _destinations(document: bytes | None) -> RenderableType:
+def _values(document: bytes | None, texts: Texts) -> RenderableType:
     if document is None:
         return Text("No document was asked: the call was refused before any control.", style="dim")
-    call = unpack(document)["call"]
-    lines = []
-    for one in call["destinations"]:
-        where = one["argument"] or "(no destination argument)"
-        back = ", and untrusted text came from there" if one["talks_back"] else ""
-        lines.append(f"  {where}: {one['kind']} {one['value']!a}, origin {one['origin']}{back}")
-    if call["unclassified"]:
-        lines.append(f"  unclassified arguments: {', '.join(call['unclassified'])}")
-    grounded = "grounded" if call["grounded"] else "not grounded"
-    return Text("\n".join([f"Destinations ({grounded}):", *(lines or ["  none"])]))
+    return values_text(unpack(document), texts)
 
 
 def _as_json(
-    place: str, step: CallStep, outcome: Outcome, judged: list[tuple[Reason, Proofs | None]], document: bytes | None
+    place: str,
+    step: CallStep,
+    outcome: Outcome,
+    judged: list[tuple[Reason, Proofs | None]],
+    document: bytes | None,
+    texts: Texts,
 ) -> dict[str, Any]:
     return {
         "place": place,
@@ -220,5 +218,5 @@ def _as_json(
             }
             for reason, proofs in judged
         ],
-        "destinations": unpack(document)["call"]["destinations"] if document is not None else [],
+        "values": list(named_values(unpack(document), texts)) if document is not None else [],
     }

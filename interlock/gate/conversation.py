@@ -35,8 +35,9 @@ from interlock.model.entries import (
     decode,
 )
 from interlock.model.labels import EVERY_LEG, Label, Leg, Taint, label, leg_of
+from interlock.model.marks import heard_in
 from interlock.model.messages import Message, Role, Text
-from interlock.model.origins import typed_values
+from interlock.model.origins import said_by_person
 from interlock.model.pressure import Pressure, size_of
 from interlock.model.state import MAX_VOICES, State, all_doubts, apply, bounded, inherited
 from interlock.model.tools import Egress, ToolSpec
@@ -663,10 +664,10 @@ class Conversation:
         return bounded(self.exposure)
 
     def _typed(self, text: str) -> Typed:
-        return Typed(self._now(), content_digest(text), len(text), typed_values(text))
+        return Typed(self._now(), content_digest(text), len(text), said_by_person(text))
 
     def _pasted(self, text: str) -> Admitted:
-        return Admitted(self._now(), "paste", (PASTED,), content_digest(text), len(text))
+        return Admitted(self._now(), "paste", (PASTED,), content_digest(text), len(text), words=heard_in(text))
 
     def _now(self) -> str:
         return stamp(self._clock.now())

@@ -19,6 +19,7 @@ from interlock.model.decisions import Decision
 from interlock.model.digests import content_digest, voice_digest
 from interlock.model.entries import Admitted
 from interlock.model.labels import label
+from interlock.model.marks import heard_in
 from interlock.model.origins import parties
 from interlock.model.results import Outcome, Ticket, ToolResult, printable
 
@@ -115,7 +116,8 @@ class Guard:
         who, unheard = parties(source)
         voices = tuple(sorted(map(voice_digest, who)))
         note = printable(source)
-        self.conversation.record(Admitted(now, note, parsed, content_digest(text), len(text), voices, unheard))
+        entry = Admitted(now, note, parsed, content_digest(text), len(text), voices, unheard, words=heard_in(text))
+        self.conversation.record(entry)
         return text
 
     # --- sugar ------------------------------------------------------------------------------------------------------

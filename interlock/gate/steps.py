@@ -42,11 +42,14 @@ from interlock.model.decisions import (
     failure,
 )
 from interlock.model.digests import NO_DIGEST, Digest, content_digest, digest, voice_digest
-from interlock.model.document import Asked, Setting, asked, build, check_document
+from interlock.model.document import Asked, Setting, asked, build, check_document, loose_receivers
 from interlock.model.entries import Decided, Failed, Observed
+from interlock.model.fields import NOTHING_SEEN, Seen, left_out, look_at, words_of_arguments
 from interlock.model.labels import Label, label
 from interlock.model.look import Paths, look
 from interlock.model.manifest import Manifest
+from interlock.model.narrowing import places_to_resolve
+from interlock.model.origins import GROUNDING, NO_LISTS, AllowLists, Origin
 from interlock.model.results import (
     MALFORMED,
     Allowed,
@@ -80,6 +83,8 @@ class Rules:
         protected: absolute paths of Interlock's own files.
         unavailable: declared tools that may not run here.
         looks_at: paths that the engine's answers depend on, or None.
+        lists: the operator's allow-lists.
+        grounding: origins that ground a value.
     """
 
     manifest: Manifest
@@ -90,6 +95,8 @@ class Rules:
     protected: tuple[str, ...]
     unavailable: frozenset[ToolId] = frozenset()
     looks_at: Paths | None = None
+    lists: AllowLists = NO_LISTS
+    grounding: frozenset[Origin] = GROUNDING
 
     _understood: dict[str | bytes, tuple[Verdict, tuple[Reason, ...]]] = field(default_factory=dict, compare=False)
 
@@ -118,6 +125,7 @@ class _Proposal:
 class _Judged:
     decision: Decision
     document: Digest
+    receivers: tuple[Digest, ...] = ()
 
 
 def stamp(now: datetime) -> str:
@@ -171,9 +179,15 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
     outcome = Outcome(str(allowed.call.tool), allowed.call.id, allowed.decision, allowed.number, executed=True)
     try:
         result = _given(result)
-        text = failure_text(result) if isinstance(result, BaseException) else text_for_model(result.content)
+        seen = NOTHING_SEEN
+        if isinstance(result, BaseException):
+            text = failure_text(result)
+        else:
+            seen = _looked_at(allowed, result)
+            result = replace(result, content=seen.content) if seen.dropped else result
+            text = text_for_model(seen.content) + left_out(seen.dropped)
         now: datetime = yield ReadClock()
-        flight = yield from _recorded(conversation, allowed.number, _landed(allowed, result, text, stamp(now)))
+        flight = yield from _recorded(conversation, allowed.number, _landed(allowed, result, text, stamp(now), seen))
     except Bug:
         raise
     except Exception as error:  # not on record: the content must not reach the model
@@ -296,8 +310,8 @@ def _decide(
     conversation: str, proposals: Sequence[_Proposal], rules: Rules, *, record: bool
 ) -> Generator[Effect, Any, _Decided]:
     now: datetime = yield ReadClock()
+    proposals = yield from _located(proposals, rules)
     valid = [proposal.asked for proposal in proposals if proposal.asked is not None]
-    valid = yield from _located(valid)
     for _ in range(MAX_RACES):
         state: State = yield LoadState(conversation)
         setting = _setting(state, rules)
@@ -308,8 +322,10 @@ def _decide(
         decided = _numbered(proposals, judgements, state.calls)
         if not record:
             return decided
+        receivers = {id(one): judged_one.receivers for one, judged_one in zip(valid, judgements, strict=True)}
         entries = [
-            _entry(number, proposal, decision, state.version, stamp(now)) for number, proposal, decision in decided
+            _entry(number, proposal, decision, state.version, stamp(now), receivers.get(id(proposal.asked), ()))
+            for number, proposal, decision in decided
         ]
         try:
             # INVARIANT: the decision is on record before anything can happen because of it (T8).
@@ -320,17 +336,29 @@ def _decide(
     raise Unavailable(f"the labels changed {MAX_RACES} times while this call was decided; try again later")
 
 
-def _located(valid: list[Asked]) -> Generator[Effect, Any, list[Asked]]:
-    """Add to each call the paths that its own ones resolve to, so that a link can't hide a protected file."""
+def _located(proposals: Sequence[_Proposal], rules: Rules) -> Generator[Effect, Any, list[_Proposal]]:
+    """Add to each call the paths that its own ones resolve to, so that a link can't hide a protected file, nor a way
+    out of a folder that a clause of the manifest names."""
     located = []
-    for one in valid:
+    for proposal in proposals:
+        one = proposal.asked
+        if one is None:
+            located.append(proposal)
+            continue
+        spec = rules.manifest.spec(one.call.tool)
+        below = places_to_resolve(spec, one.arguments) if spec.when else ()
+        if below:
+            answers: dict[str, tuple[str, ...]] = {}
+            for path in below:
+                answers[path] = yield ResolvePaths((path,))
+            one = asked(one.call, spec, answers)
         if one.paths:
             resolved: tuple[str, ...] = yield ResolvePaths(one.paths)
             one = replace(one, paths=tuple(sorted({*one.paths, *resolved})))
         if one.removed:
             gone: tuple[str, ...] = yield ResolvePaths(one.removed)
             one = replace(one, removed=tuple(sorted({*one.removed, *gone})))
-        located.append(one)
+        located.append(replace(proposal, asked=one) if one is not proposal.asked else proposal)
     return located
 
 
@@ -346,6 +374,9 @@ def _setting(state: State, rules: Rules) -> Setting:
         voices=voices,
         deafening=anybody,
         protected=rules.protected,
+        lists=rules.lists,
+        index=state.provenance,
+        grounding=rules.grounding,
     )
 
 
@@ -353,6 +384,7 @@ def _judge(
     one: Asked, siblings: Sequence[Asked], setting: Setting, state: State, now: datetime, rules: Rules
 ) -> Generator[Effect, Any, _Judged]:
     document_digest = NO_DIGEST
+    receivers: tuple[Digest, ...] = ()
     try:
         document = build(one, siblings, setting, now)
         check_document(document)  # before any engine sees it (T6)
@@ -361,6 +393,8 @@ def _judge(
         seen = None if rules.looks_at is None else look(document, rules.looks_at)
         raw = yield Evaluate(asked_bytes, seen)
         verdict, reasons = rules.understood(raw)
+        if verdict is Verdict.ALLOW and document["forecast"]["private"] and not document["call"]["grounded"]:
+            receivers = loose_receivers(one, setting)
     except Bug:
         raise
     except Exception as error:  # an engine's silence, error or nonsense is a denial (T4)
@@ -378,7 +412,7 @@ def _judge(
         document=document_digest,
         engine=rules.engine,
     )
-    return _Judged(decision, document_digest)
+    return _Judged(decision, document_digest, receivers)
 
 
 def _causes(one: Asked, siblings: Sequence[Asked], state: State) -> tuple[Cause, ...]:
@@ -400,7 +434,9 @@ def _numbered(proposals: Sequence[_Proposal], judgements: Sequence[_Judged], cal
     return decided
 
 
-def _entry(number: int, proposal: _Proposal, decision: Decision, version: int, at: str) -> Decided:
+def _entry(
+    number: int, proposal: _Proposal, decision: Decision, version: int, at: str, receivers: tuple[Digest, ...]
+) -> Decided:
     one = proposal.asked
     verdict: Literal["allow", "ask", "deny"] = decision.verdict.value
     if one is None:
@@ -431,6 +467,8 @@ def _entry(number: int, proposal: _Proposal, decision: Decision, version: int, a
         revision=decision.revision,
         manifest=decision.manifest,
         engine=decision.engine,
+        said=words_of_arguments(one.arguments) if runs else "",
+        receivers=receivers if runs else (),
     )
 
 
@@ -449,7 +487,16 @@ def _refused_round(proposals: Sequence[_Proposal], rules: Rules, error: Exceptio
 # --- observing ------------------------------------------------------------------------------------------------------
 
 
-def _landed(allowed: Allowed, result: ToolResult | BaseException, text: str, at: str) -> Observed | Failed:
+def _looked_at(allowed: Allowed, result: ToolResult) -> Seen:
+    """The result, read field by field where the manifest says what its fields are."""
+    carried = tuple(label(one) for one in result.labels)
+    spec, arguments = allowed.spec, allowed.call.thawed() if allowed.spec.ids else {}
+    text = text_for_model(result.content)
+    failed = result.is_error is not False or result.external is False
+    return look_at(spec, arguments, result.content, text, carried, failed=failed)
+
+
+def _landed(allowed: Allowed, result: ToolResult | BaseException, text: str, at: str, seen: Seen) -> Observed | Failed:
     """The entry of an outcome. It carries the declared labels too, so it is right even when nobody waits for it."""
     spec = allowed.spec
     if isinstance(result, BaseException):
@@ -460,8 +507,22 @@ def _landed(allowed: Allowed, result: ToolResult | BaseException, text: str, at:
     extra = tuple(label(one) for one in result.labels)
     if len(extra) > MAX_RESULT_LABELS:
         raise Refused(f"a result carries at most {MAX_RESULT_LABELS} labels of its own")
-    labels = tuple(sorted({*spec.private, *spec.opens, *(spec.untrusted if external else ()), *extra}))
-    return Observed(at, allowed.number, external, content_digest(text), len(text), labels)
+    exact = seen.untrusted is not None
+    declared = (seen.untrusted or ()) if exact else (spec.untrusted if external else ())
+    labels = tuple(sorted({*spec.private, *spec.opens, *declared, *extra}))
+    return Observed(
+        at,
+        allowed.number,
+        external,
+        content_digest(text),
+        len(text),
+        labels,
+        exact=exact,
+        words=seen.heard,
+        vouched=seen.vouched,
+        records=seen.records,
+        dropped=seen.dropped,
+    )
 
 
 def _given(result: ToolResult | BaseException) -> ToolResult | BaseException:

@@ -90,9 +90,15 @@ def tool(
     reads: Iterable[str] = (),
     opens: Iterable[str] = (),
     destinations: Mapping[str, str] | None = None,
+    objects: Mapping[str, str] | None = None,
+    parties: Mapping[str, str] | None = None,
     content: Iterable[str] = (),
     effect: str = "none",
     audience: str = "",
+    fields: Mapping[str, str | list[str]] | None = None,
+    ids: Mapping[str, Any] | None = None,
+    keep: str = "",
+    when: Iterable[Mapping[str, Any]] = (),
     name: str = "",
     server: str = "",
 ) -> Callable[[Callable[..., Any]], Tool]:
@@ -103,15 +109,21 @@ def tool(
     Raises:
         ManifestError: the declaration is wrong, or names an argument that the function does not have.
     """
-    entry = {
+    entry: dict[str, Any] = {
         "returns": list(returns),
         "egress": egress,
         "reads": list(reads),
         "opens": list(opens),
         "destinations": dict(destinations or {}),
+        "objects": dict(objects or {}),
+        "parties": dict(parties or {}),
         "content": list(content),
         "effect": effect,
         "audience": audience,
+        "fields": dict(fields or {}),
+        "ids": dict(ids or {}),
+        "keep": keep,
+        "when": [dict(one) for one in when],
     }
 
     def wrap(function: Callable[..., Any]) -> Tool:
@@ -121,7 +133,8 @@ def tool(
         where = f"@tool on {function.__qualname__}"
         description = inspect.getdoc(function) or ""
         signature = inspect.signature(function)
-        _check_arguments(where, signature, [*entry["destinations"], *entry["content"]])
+        paths = (path for role in ("destinations", "objects", "parties", "content") for path in entry[role])
+        _check_arguments(where, signature, [path.partition(".")[0] for path in paths])
         # The signature is part of the spec's digest: a function that takes other arguments is another tool.
         takes = [one.name for one in signature.parameters.values() if one.kind not in _VARIADIC]
         whole = {**entry, "arguments": takes, "description": json.dumps([description, str(signature)])}

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interlock.errors import ManifestError, Misconfigured, Refused
-from interlock.model.labels import Label, Leg, label
+from interlock.model.labels import Label, Leg, label, leg_of
 from interlock.model.manifest import Manifest, only_legs
 from interlock.model.settings import SETTING_VALUES, Settings
 from interlock.model.tools import Effect, Egress, ToolId, ToolSpec
@@ -60,7 +60,7 @@ class NarrowedTool(BaseModel):
     reads: list[str] = []
     opens: list[str] = []
     egress: Literal["none", "blind", "chosen"] = "none"
-    effect: Literal["none", "write", "destroy", "control"] = "none"
+    effect: Literal["none", "add", "write", "destroy", "control"] = "none"
 
 
 class Narrowing(BaseModel):
@@ -145,6 +145,11 @@ def _tool(name: str) -> ToolId:
 
 
 def _narrowed(place: str, spec: ToolSpec, change: NarrowedTool) -> ToolSpec:
+    """The tool with what the workspace adds: in every clause of it too, and in every field of its results."""
+    strangers = tuple(one for one in map(label, change.returns) if leg_of(one) is Leg.UNTRUSTED)
+    fields = tuple(replace(one, labels=tuple(sorted({*one.labels, *strangers}))) for one in spec.fields)
+    when = tuple(replace(one, spec=_narrowed(place, one.spec, change)) for one in spec.when)
+
     def more(field: str, *legs: Leg) -> tuple[Label, ...]:
         added = tuple(label(one) for one in getattr(change, field))
         only_legs(place, field, added, *legs)
@@ -158,20 +163,26 @@ def _narrowed(place: str, spec: ToolSpec, change: NarrowedTool) -> ToolSpec:
         opens=more("opens", Leg.EGRESS),
         egress=max(spec.egress, Egress(change.egress), key=list(Egress).index),
         effect=max(spec.effect, Effect(change.effect), key=list(Effect).index),
+        fields=fields if strangers else spec.fields,
+        ids=() if strangers else spec.ids,
+        when=when,
     )
 
 
 # From strict to loose; a workspace may go to the left only.
 _STRICTER: Final = ("deny", "ask", "off")
+_METADATA: Final = ("ignored", "grounds")
 
 
 def _loosens(name: str, value: str, settings: Settings) -> str:
     allowed = SETTING_VALUES.get(name)
-    if allowed is None:
-        return f"a workspace can change {', '.join(sorted(SETTING_VALUES))} only, and only to something stricter"
+    if allowed is None or name == "preset":
+        names = ", ".join(sorted(SETTING_VALUES.keys() - {"preset"}))
+        return f"a workspace can change {names} only, and only to something stricter"
     if value not in allowed:
         return f"{value!r} is not one of {', '.join(allowed)}"
     current = getattr(settings, name)
-    if _STRICTER.index(value) > _STRICTER.index(current):
+    order = _METADATA if name == "metadata" else _STRICTER
+    if order.index(value) > order.index(current):
         return f"the operator says {current!r}; {value!r} would be looser"
     return ""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, Final
 from unicodedata import category, normalize
 from urllib.parse import unquote
@@ -212,6 +213,11 @@ def touched(paths: Iterable[str], protected: Iterable[str] = (), removed: Iterab
         protected: absolute paths of this installation's own files and folders.
         removed: paths that go with everything below them: a folder above a protected file is protected too.
     """
+    return _touched(tuple(paths), tuple(protected), tuple(removed))
+
+
+@lru_cache(maxsize=256)
+def _touched(paths: tuple[str, ...], protected: tuple[str, ...], removed: tuple[str, ...]) -> Control:
     own = [one for one in map(_segments, protected) if one]
     strongest = Control.NONE
     for path in removed:

@@ -6,7 +6,7 @@ is generated from the types below, so what is published is what is checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -17,11 +17,14 @@ from typing_extensions import TypedDict
 from interlock.errors import EngineUnavailable
 from interlock.model.calls import FrozenCall
 from interlock.model.control_plane import Control, candidates, targets, touched
-from interlock.model.destinations import Destination, find, unclassified
+from interlock.model.destinations import Destination, find, named, unclassified
 from interlock.model.digests import Digest, voice_digest
 from interlock.model.labels import Label, Leg, categories
-from interlock.model.origins import GROUNDING, Origin, origin_of
-from interlock.model.tools import Effect, Kind, ToolSpec
+from interlock.model.links import links
+from interlock.model.narrowing import narrowed
+from interlock.model.origins import GROUNDING, NO_LISTS, AllowLists, Origin, origin_of
+from interlock.model.provenance import EMPTY, Provenance
+from interlock.model.tools import Effect, Egress, Kind, ToolSpec
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -65,21 +68,71 @@ class ToolPart(TypedDict):
     reads: list[str]
     opens: list[str]
     egress: Literal["none", "blind", "chosen"]
-    effect: Literal["none", "write", "destroy", "control"]
+    effect: Literal["none", "add", "write", "destroy", "control"]
+    audience: Literal["", "closed", "self"]
+
+
+_KindName = Literal[
+    "url",
+    "email",
+    "path",
+    "domain",
+    "account",
+    "phone",
+    "channel",
+    "user",
+    "id",
+    "name",
+    "words",
+    "amount",
+    "time",
+    "secret",
+    "unknown",
+]
+_OriginName = Literal["user", "operator", "trusted", "metadata", "designated", "mixed", "untrusted", "unseen"]
 
 
 class DestinationPart(TypedDict):
     """One receiver or target. ``talks_back``: it is itself a source of untrusted content in this conversation."""
 
     argument: str
-    kind: Literal["url", "email", "path", "domain", "account", "phone", "channel", "user", "id", "unknown"]
+    kind: _KindName
     value: str
-    origin: Literal["user", "operator", "trusted", "metadata", "mixed", "untrusted", "unseen"]
+    origin: _OriginName
     talks_back: bool
 
 
+class NamedPart(TypedDict):
+    """One object, party or link. ``noun`` is what an id is the id of, or empty."""
+
+    argument: str
+    kind: _KindName
+    noun: str
+    value: str
+    origin: _OriginName
+
+
+class VouchedPart(TypedDict):
+    """Plain facts: does somebody vouch for everything of this sort that the call names? Nothing named is vouched for.
+
+    ``receivers``: all destinations that arguments name, and nothing is unclassified; a call that names none, of a tool
+    that could name some, has none that is vouched for. ``targets`` is more: the call names at least one destination,
+    object or party, somebody vouches for all of them, and nothing is unclassified.
+    """
+
+    receivers: bool
+    objects: bool
+    parties: bool
+    links: bool
+    targets: bool
+
+
 class CallPart(TypedDict):
-    """This call. ``labels`` is what it would add by itself; ``control`` says whose rules it would change."""
+    """This call. ``labels`` is what it would add by itself; ``control`` says whose rules it would change.
+
+    ``credentials``: it reads credentials by itself. ``drip``: private material has left several times already to a
+    receiver of this call that nobody vouches for.
+    """
 
     digest: str
     arguments: dict[str, Any]
@@ -89,6 +142,12 @@ class CallPart(TypedDict):
     unclassified: list[str]
     labels: Legs
     control: Literal["none", "agent", "interlock"]
+    objects: list[NamedPart]
+    parties: list[NamedPart]
+    links: list[NamedPart]
+    vouched: VouchedPart
+    credentials: bool
+    drip: bool
 
 
 class Document(TypedDict):
@@ -104,7 +163,17 @@ class Document(TypedDict):
     mode: Literal["enforce", "shadow"]
 
 
-_PARTS: Final = (Legs, Forecast, ConversationPart, ToolPart, DestinationPart, CallPart, Document)
+_PARTS: Final = (
+    Legs,
+    Forecast,
+    ConversationPart,
+    ToolPart,
+    DestinationPart,
+    NamedPart,
+    VouchedPart,
+    CallPart,
+    Document,
+)
 
 
 @cache
@@ -156,6 +225,9 @@ class Asked:
     unclassified: tuple[str, ...]
     paths: tuple[str, ...]
     removed: tuple[str, ...] = ()
+    objects: tuple[Destination, ...] = ()
+    parties: tuple[Destination, ...] = ()
+    links: tuple[Destination, ...] = ()
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -163,9 +235,16 @@ class Asked:
         return self.spec.private + self.spec.opens
 
 
-def asked(call: FrozenCall, spec: ToolSpec) -> Asked:
-    """Find what the arguments name."""
+def asked(call: FrozenCall, spec: ToolSpec, resolved: Mapping[str, tuple[str, ...]] | None = None) -> Asked:
+    """Find what the arguments name, under the narrowest spec that they prove.
+
+    Args:
+        resolved: what the file system makes of :func:`interlock.model.narrowing.places_to_resolve`; without it no
+            condition on a path holds.
+    """
     arguments = call.thawed()
+    if spec.when:
+        spec = narrowed(spec, arguments, resolved or {})
     return Asked(
         call,
         spec,
@@ -174,6 +253,9 @@ def asked(call: FrozenCall, spec: ToolSpec) -> Asked:
         unclassified(spec, arguments),
         candidates(spec, arguments),
         targets(spec, arguments),
+        named(spec, spec.objects, arguments),
+        named(spec, spec.parties, arguments),
+        links(spec, arguments),
     )
 
 
@@ -188,6 +270,9 @@ class Setting:
         voices: digests of the parties that untrusted content came from in this conversation.
         deafening: True when there were too many voices to remember; then every destination talks back.
         protected: absolute paths of Interlock's own files.
+        lists: the operator's allow-lists.
+        index: the conversation's provenance.
+        grounding: origins that ground a value.
     """
 
     conversation: str
@@ -199,6 +284,23 @@ class Setting:
     voices: frozenset[Digest]
     deafening: bool
     protected: tuple[str, ...]
+    lists: AllowLists = NO_LISTS
+    index: Provenance = EMPTY
+    grounding: frozenset[Origin] = GROUNDING
+
+    def origin(self, one: Destination) -> Origin:
+        """Who vouches for an object, a party or a link here."""
+        return origin_of(one, self.typed, self.operator, self.lists, self.index)
+
+    def receiver_origin(self, one: Destination) -> Origin:
+        """Who vouches for a destination here. An id that the person typed names a place, such as a repository to look
+        at, and nobody who may read what is sent there."""
+        typed = frozenset[Digest]() if one.kind is Kind.ID else self.typed
+        return origin_of(one, typed, self.operator, self.lists, self.index)
+
+    def is_grounded(self, one: Destination) -> bool:
+        """Does anybody vouch for a destination here?"""
+        return self.receiver_origin(one) in self.grounding
 
 
 def legs(labels: Iterable[Label]) -> Legs:
@@ -222,10 +324,20 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
     ahead = legs((*setting.exposure, *one.labels, *sorted(coming)))
     destinations: list[DestinationPart] = []
     grounded = bool(one.destinations) and not one.unclassified
+    receivers = not one.unclassified and spec.known
+    named_some = False
     for destination in one.destinations:
-        origin = origin_of(destination, setting.typed, setting.operator)
-        grounded = grounded and origin in GROUNDING
+        origin = setting.receiver_origin(destination)
+        grounded = grounded and origin in setting.grounding
         destinations.append(_destination(destination, origin, setting))
+        if destination.argument:
+            named_some = True
+            receivers = receivers and (origin in setting.grounding or setting.origin(destination) in setting.grounding)
+    objects, all_objects = _vouched(one.objects, setting, changes=spec.effect, sends=spec.sends)
+    parties, all_parties = _vouched(one.parties, setting)
+    payload, all_links = _vouched(one.links, setting)
+    targets = receivers and all_objects and all_parties and bool(named_some or one.objects or one.parties)
+    receivers = receivers and (named_some or not spec.destinations or spec.egress is Egress.NONE)
     control = Control.AGENT if spec.effect is Effect.CONTROL else Control.NONE
     if one.paths:
         found = touched(one.paths, setting.protected, one.removed)
@@ -252,6 +364,7 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
             "opens": list(spec.opens),
             "egress": spec.egress.value,
             "effect": effect.value,
+            "audience": spec.audience.value,
         },
         "call": {
             "digest": one.call.digest,
@@ -262,9 +375,67 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
             "unclassified": list(one.unclassified),
             "labels": legs((*spec.private, *spec.untrusted, *spec.opens)),
             "control": control.value,
+            "objects": objects,
+            "parties": parties,
+            "links": payload,
+            "vouched": {
+                "receivers": receivers,
+                "objects": all_objects,
+                "parties": all_parties,
+                "links": all_links,
+                "targets": targets,
+            },
+            "credentials": any(label in _CREDENTIALS for label in spec.private),
+            "drip": not grounded and is_drip(setting, loose_receivers(one, setting)),
         },
         "mode": "enforce",
     }
+
+
+_CREDENTIALS: Final = frozenset({"private:credentials", "private:unknown"})
+MAX_DRIPS: Final = 8
+
+
+def _vouched(
+    values: Sequence[Destination], setting: Setting, *, changes: Effect = Effect.NONE, sends: bool = True
+) -> tuple[list[NamedPart], bool]:
+    """The values with their origins, and whether somebody vouches for all of them.
+
+    A record that the person's own query found may be changed, but not destroyed, and nothing of it may leave: what the
+    query finds beside it may be a stranger's.
+    """
+    grounding = setting.grounding
+    if not sends and changes in (Effect.ADD, Effect.WRITE):
+        grounding |= {Origin.DESIGNATED}
+    parts: list[NamedPart] = []
+    whole = True
+    for one in values:
+        origin = setting.origin(one)
+        whole = whole and origin in grounding
+        parts.append(
+            {
+                "argument": one.argument,
+                "kind": one.kind.value,
+                "noun": one.noun,
+                "value": one.value,
+                "origin": origin.value,
+            }
+        )
+    return parts, whole
+
+
+def loose_receivers(one: Asked, setting: Setting) -> tuple[Digest, ...]:
+    """The parties that a sending call goes to and that nobody vouches for; an unknown one is everybody's."""
+    if one.spec.egress is not Egress.CHOSEN:
+        return ()
+    loose = (each for each in one.destinations if not setting.is_grounded(each))
+    return tuple(sorted({voice_digest(each.voice) for each in loose}))
+
+
+def is_drip(setting: Setting, receivers: Iterable[Digest]) -> bool:
+    """Has private material left to one of these receivers eight times already?"""
+    index = setting.index
+    return any(index.flooded or index.sent.get(one, 0) >= MAX_DRIPS for one in receivers)
 
 
 def _destination(destination: Destination, origin: Origin, setting: Setting) -> DestinationPart:

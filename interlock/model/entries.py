@@ -6,14 +6,16 @@ Entries hold no prompt, argument or result bodies: digests and lengths. Security
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from interlock.errors import NotCanonical, Refused, Tampered
 from interlock.model.canonical import pack, parse
 from interlock.model.digests import Digest
 from interlock.model.labels import Label, label
+from interlock.model.marks import EVERYTHING, unpacked
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -61,6 +63,7 @@ class Admitted:
     """Content entered without a tool. Written before the content is visible to the model.
 
     ``doubts``: calls of another conversation that came along, of which nobody knows whether they happened.
+    ``words`` are the packed words of untrusted content (:mod:`interlock.model.marks`); empty when nobody looked.
     """
 
     at: str
@@ -72,6 +75,7 @@ class Admitted:
     unheard: bool = False
     doubts: tuple[Digest, ...] = ()
     kind: Literal["admitted"] = "admitted"
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,8 @@ class Decided:
         voices: digests of the parties that an untrusted result would have come from.
         unheard: an untrusted result would have come from a party that could not be read out of the arguments.
         version: label version that the decision was made under.
+        said: packed words of the arguments, when the call may run.
+        receivers: digests of parties that nobody vouched for and that private material goes to.
     """
 
     at: str
@@ -105,11 +111,21 @@ class Decided:
     manifest: str = ""
     engine: str = ""
     kind: Literal["decided"] = "decided"
+    said: str = ""
+    receivers: tuple[Digest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An allowed call gave a result. ``labels`` are all that it joins: declared ones, and those that it carried."""
+    """An allowed call gave a result.
+
+    Attributes:
+        labels: all that it joins: declared ones, and those that it carried.
+        exact: its fields were read one by one, so ``labels`` are all untrusted labels that it brings.
+        words: packed words of what is untrusted in it.
+        vouched, records: marks of values and ids that it vouches for (:mod:`interlock.model.provenance`).
+        dropped: number of fields that were left out before the model saw it.
+    """
 
     at: str
     number: int
@@ -118,6 +134,11 @@ class Observed:
     length: int
     labels: tuple[Label, ...] = ()
     kind: Literal["observed"] = "observed"
+    exact: bool = False
+    words: str = ""
+    vouched: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +246,24 @@ def encode(entry: Entry) -> bytes:
     return bytes(memoryview(pack(entry)))
 
 
+_VALUE: Final = re.compile(r"[tm][A-Za-z0-9_-]{22} \S+")
+_RECORD: Final = re.compile(r"[a-z0-9_-]+ [A-Za-z0-9_-]{22}(?: !|(?: \??[A-Za-z0-9_-]{22})+)")
+
+
+def check_marks(entry: Entry) -> None:
+    """Refuse packed words and marks that the fold could not read. Raises ValueError."""
+    for words in (getattr(entry, "words", ""), getattr(entry, "said", "")):
+        if words not in ("", EVERYTHING):
+            unpacked(words)
+    for one in getattr(entry, "vouched", ()):
+        if not _VALUE.fullmatch(one):
+            raise ValueError("no value")
+        unpacked(one[24:])
+    for one in getattr(entry, "records", ()):
+        if not _RECORD.fullmatch(one):
+            raise ValueError("no record")
+
+
 def decode(body: bytes, sequence: int = 0) -> Entry:
     """Read a stored entry.
 
@@ -259,4 +298,8 @@ def read_entry(value: Any, sequence: int = 0) -> Entry:
                 label(one)
     except Refused:
         raise Tampered(sequence, "holds a label that is none") from None
+    try:
+        check_marks(entry)
+    except ValueError:
+        raise Tampered(sequence, "holds marks that are none") from None
     return entry

@@ -11,17 +11,14 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
-from interlock.errors import ManifestError, Refused
+from interlock.errors import ManifestError
 from interlock.model.canonical import pack
 from interlock.model.digests import NO_DIGEST, Digest, digest
-from interlock.model.labels import Label, Leg, label, leg_of
+from interlock.model.labels import Label, Leg, leg_of
 from interlock.model.markup import Syntax, read
-from interlock.model.tools import Effect, Egress, Kind, ToolId, ToolSpec, looks_like_receiver, undeclared
-
-if TYPE_CHECKING:
-    from interlock.model.manifest_file import ToolEntry
+from interlock.model.tools import ToolId, ToolSpec, undeclared
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,127}")
 SERVER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
@@ -55,6 +52,7 @@ class Manifest:
         Raises:
             ManifestError: with every problem found, each with its place.
         """
+        from interlock.model.manifest_entries import read_spec  # with pydantic, so loaded late
         from interlock.model.manifest_file import parse_file
 
         file = parse_file(document, where)
@@ -66,7 +64,7 @@ class Manifest:
         groups = [("", file.tools), *((name, one.tools) for name, one in file.servers.items())]
         for server, tools in groups:
             for name, tool in tools.items():
-                spec = _spec(where, ToolId(server, name), tool)
+                spec = read_spec(where, ToolId(server, name), tool)
                 specs[spec.id] = spec
         _refuse_lookalikes(where, specs)
         return cls(specs)
@@ -127,59 +125,6 @@ def _refuse_lookalikes(where: str, specs: Mapping[ToolId, ToolSpec]) -> None:
         other = seen.setdefault(folded(tool), tool)
         if other != tool:
             raise ManifestError(f"{where}: tools {str(other)!r} and {str(tool)!r} differ only by case; rename one")
-
-
-def _spec(where: str, tool: ToolId, entry: ToolEntry) -> ToolSpec:
-    place = f"{where}: tool {str(tool)!r}"
-    if not NAME.fullmatch(tool.name) or (tool.server and not SERVER.fullmatch(tool.server)):
-        raise ManifestError(f"{place}: names are ASCII letters, digits and _.:/- (servers: _.-), at most 128")
-    try:
-        returns = tuple(label(one) for one in entry.returns)
-        reads = tuple(label(one) for one in entry.reads)
-        opens = tuple(label(one) for one in entry.opens)
-        destinations = tuple((name, _kind(kind)) for name, kind in entry.destinations.items())
-    except Refused as error:
-        raise ManifestError(f"{place}: {error}") from None
-    only_legs(place, "returns", returns, Leg.UNTRUSTED, Leg.PRIVATE)
-    only_legs(place, "reads", reads, Leg.PRIVATE)
-    only_legs(place, "opens", opens, Leg.EGRESS)
-    both = sorted(set(entry.destinations) & set(entry.content))
-    if both:
-        raise ManifestError(f"{place}: {both} stand under destinations and content; an argument is one or the other")
-    egress = Egress(entry.egress)
-    if egress is Egress.BLIND and (destinations or entry.audience != "closed"):
-        # `blind` is earned: a field that names a receiver, or an open audience, makes it `chosen`.
-        raise ManifestError(
-            f'{place}: egress "blind" needs audience = "closed" and no destinations; else write "chosen"'
-        )
-    receivers = sorted(one for one in (*entry.arguments, *entry.content) if looks_like_receiver(one))
-    if egress is Egress.BLIND and receivers:
-        raise ManifestError(f'{place}: egress "blind", but {receivers} look like receivers; write "chosen"')
-    if egress is not Egress.BLIND and entry.audience:
-        raise ManifestError(f'{place}: audience belongs to egress "blind" only')
-    return ToolSpec(
-        tool,
-        returns=returns,
-        egress=egress,
-        reads=reads,
-        opens=opens,
-        effect=Effect(entry.effect),
-        destinations=destinations,
-        content=tuple(entry.content),
-        arguments=tuple(entry.arguments),
-        description=entry.description,
-    )
-
-
-def _kind(text: str) -> Kind:
-    try:
-        kind = Kind(text)
-    except ValueError:
-        kind = Kind.UNKNOWN
-    if kind is Kind.UNKNOWN:
-        names = ", ".join(one.value for one in Kind if one is not Kind.UNKNOWN)
-        raise Refused(f"{text!r} is not a kind of destination; use one of {names}")
-    return kind
 
 
 def only_legs(place: str, field: str, labels: Iterable[Label], *legs: Leg) -> None:

@@ -36,10 +36,15 @@ def lint_manifest(manifest: Manifest) -> Iterator[Finding]:
         yield from _commands(spec)
 
 
+def _named(spec: ToolSpec) -> set[str]:
+    """Arguments that stand in some role, by themselves or with one of their fields."""
+    return {path.partition(".")[0] for path in spec.roles}
+
+
 def _receivers(spec: ToolSpec) -> Iterator[Finding]:
     if spec.egress is not Egress.NONE:
         return
-    named = {argument for argument, _ in spec.destinations} | set(spec.content)
+    named = _named(spec)
     for argument in spec.arguments:
         if argument not in named and looks_like_receiver(argument):
             yield Finding(
@@ -60,7 +65,7 @@ def _unclassified(spec: ToolSpec) -> Iterator[Finding]:
             "sends, but neither destinations nor content are named: it can never be grounded, and every text argument"
             " counts as smuggled",
         )
-    named = {argument for argument, _ in spec.destinations} | set(spec.content)
+    named = _named(spec)
     loose = [argument for argument in spec.arguments if argument not in named]
     if loose:
         yield Finding(
@@ -103,7 +108,7 @@ def names_nothing(constants: Iterable[tuple[str, str, str]], manifest: Manifest)
     """
     tools = {spec.id.name for spec in manifest}
     servers = {spec.id.server for spec in manifest}
-    labels = {one for spec in manifest for one in (*spec.returns, *spec.reads, *spec.opens)}
+    labels = {one for spec in manifest for one in (*spec.private, *spec.untrusted, *spec.opens)}
     known = {
         "tool": tools,
         "server": servers,

@@ -158,7 +158,9 @@ def refusal(decision: Decision) -> str:
         opening = "Not done: this call needs a person's approval, and nobody has given it."
     else:
         opening = "Not done: this call was denied by the security policy."
-    why = " ".join(f"[{reason.code}] {reason.for_model}" for reason in decision.reasons[:3])
+    # Only what decided: an approval that a milder control would be content with lifts no denial.
+    decisive = [reason for reason in decision.reasons if reason.verdict is decision.verdict]
+    why = " ".join(f"[{reason.code}] {reason.for_model}" for reason in decisive[:3])
     return f"{opening} {why}".strip()
 
 

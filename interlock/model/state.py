@@ -29,9 +29,10 @@ from interlock.model.entries import (
     Typed,
 )
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
+from interlock.model.provenance import EMPTY, Provenance, hearing, saying, sending, vouching
 
 MAX_IN_FLIGHT: Final = 256
-MAX_TYPED: Final = 10_000
+MAX_TYPED: Final = 20_000
 MAX_VOICES: Final = 4096
 MAX_LABELS: Final = 256
 MAX_TEXTS: Final = 10_000
@@ -86,6 +87,7 @@ class State:
         doubts: digests of calls of which nobody knows whether they happened; the empty digest stands for more of them
             than are remembered.
         children: delegations that have not come back, by conversation: since when, and all that they may bring.
+        provenance: which values somebody vouches for, and which words a stranger's text held.
     """
 
     conversation: str = ""
@@ -101,6 +103,7 @@ class State:
     texts: frozenset[Digest] = frozenset()
     doubts: frozenset[Digest] = frozenset()
     children: Mapping[str, Delegation] = field(default_factory=lambda: MappingProxyType({}))
+    provenance: Provenance = EMPTY
 
     @property
     def exposure(self) -> Taint:
@@ -140,13 +143,19 @@ def apply(state: State, entry: Entry) -> State:
             return replace(state, typed=typed, texts=_more(state.texts, (entry.content,), MAX_TEXTS))
         case Admitted():
             source = Source(entry.at, 0, entry.source, entry.content)
-            heard = _heard(state, entry.voices, unheard=entry.unheard) if _untrusted(entry.labels) else state
+            heard = state
+            if _untrusted(entry.labels):
+                heard = _heard(state, entry.voices, unheard=entry.unheard)
+                heard = replace(heard, provenance=hearing(state.provenance, entry.words))
             taint = _joined(state.taint, entry.labels, source)
             return replace(_doubted(heard, entry.doubts), version=state.version + 1, taint=taint)
         case Decided():
             return _decided(state, entry)
         case Observed():
-            return _landed(state, entry.number, entry.at, entry.external, entry.content, entry.labels)
+            landed = _landed(
+                state, entry.number, entry.at, entry.external and not entry.exact, entry.content, entry.labels
+            )
+            return _learned(landed, entry, state.in_flight.get(entry.number))
         case Failed():
             flight = state.in_flight.get(entry.number)
             doubted = state if flight is None or not entry.doubt else _doubted(state, (flight.call,))
@@ -161,6 +170,18 @@ def apply(state: State, entry: Entry) -> State:
             return state  # the transcript changed, or somebody else began: nothing about this conversation's labels
         case _:
             assert_never(entry)
+
+
+def _learned(state: State, entry: Observed, flight: InFlight | None) -> State:
+    """What a result teaches about values. A result that nobody waits for can only take away."""
+    index = state.provenance
+    declared = flight.untrusted if flight is not None and entry.external and not entry.exact else ()
+    if entry.words or _untrusted((*entry.labels, *declared)):
+        index = hearing(index, entry.words)
+    if flight is not None and (entry.vouched or entry.records):
+        # INVARIANT: what a result holds of a stranger's words is heard before any value of it is vouched for.
+        index = vouching(index, entry.number, entry.vouched, entry.records)
+    return state if index is state.provenance else replace(state, provenance=index)
 
 
 def all_doubts(state: State) -> tuple[Digest, ...]:
@@ -208,6 +229,7 @@ def _opened(state: State, entry: Opened) -> State:
         taint=_joined(state.taint, entry.labels, source),
         typed=_more(state.typed, entry.typed, MAX_TYPED),
         texts=_more(state.texts, entry.texts, MAX_TEXTS),
+        provenance=_deafened(state, entry.labels),
     )
 
 
@@ -220,8 +242,11 @@ def _resumed(state: State, entry: Resumed) -> State:
     if len(whole) > MAX_LABELS:
         whole = _joined(state.taint, tuple(whole), source)
     heard = _heard(state, tuple(voices), unheard=anybody or _untrusted(entry.labels))
+    lost = tuple(one for flight in state.in_flight.values() for one in flight.untrusted)
+    away = tuple(one for child in state.children.values() for one in child.labels)
     return replace(
         _doubted(heard, calls),
+        provenance=_deafened(state, (*entry.labels, *lost, *away)),
         version=state.version + 1,
         taint=_joined(whole, entry.labels, source),
         in_flight=MappingProxyType({}),
@@ -250,7 +275,13 @@ def _returned(state: State, entry: ChildJoined) -> State:
     heard = _heard(state, entry.voices, unheard=not entry.heard) if _untrusted(entry.labels) else state
     taint = _joined(state.taint, entry.labels, Source(entry.at, 0, entry.conversation))
     heard = _doubted(heard, entry.doubts)
-    return replace(heard, version=state.version + 1, taint=taint, children=MappingProxyType(left))
+    index = _deafened(state, entry.labels)
+    return replace(heard, version=state.version + 1, taint=taint, children=MappingProxyType(left), provenance=index)
+
+
+def _deafened(state: State, labels: tuple[Label, ...]) -> Provenance:
+    """A stranger's text came whose words nobody wrote down: any word may have stood in it."""
+    return hearing(state.provenance, "") if _untrusted(labels) else state.provenance
 
 
 def _more(known: frozenset[Digest], new: tuple[Digest, ...], limit: int) -> frozenset[Digest]:
@@ -283,7 +314,9 @@ def _decided(state: State, entry: Decided) -> State:
         source = Source(lost.at, displaced, lost.tool)
         changed = replace(_loud(state, lost), taint=_joined(state.taint, lost.labels, source))
     in_flight[entry.number] = flight
-    return _with(changed, changed.taint, MappingProxyType(in_flight), version, calls)
+    after = _with(changed, changed.taint, MappingProxyType(in_flight), version, calls)
+    index = sending(saying(state.provenance, entry.said), entry.receivers)
+    return after if index is state.provenance else replace(after, provenance=index)
 
 
 def _landed(state: State, number: int, at: str, external: bool, content: Digest, labels: tuple[Label, ...]) -> State:
@@ -317,6 +350,7 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.texts,
         state.doubts,
         state.children,
+        state.provenance,
     )
 
 

@@ -30,7 +30,7 @@ from interlock.model.labels import Label, category_of, leg_of
 from interlock.model.manifest import Manifest
 from interlock.model.origins import Origin, value_digest
 from interlock.model.settings import SETTING_VALUES
-from interlock.model.tools import Effect, Egress, Kind, ToolId, ToolSpec
+from interlock.model.tools import Audience, Effect, Egress, Kind, ToolId, ToolSpec
 from interlock.policy.bundle import Bundle
 from interlock.policy.rego_ast import Module, code_of, parse_module, paths_read, strings
 from interlock.policy.sources import Source
@@ -135,6 +135,7 @@ def _libraries(bundle: Bundle) -> Iterator[Module]:
 
 
 MAX_STATES: Final = 200_000
+_CREDENTIAL_FACTS: Final = (("forecast", "credentials"), ("call", "credentials"))
 
 _HOLE: Final = "\x00missing"
 
@@ -173,7 +174,7 @@ def prove_controls(bundle: Bundle, progress: Progress = lambda _code, _count: No
     for code, _, module in controls_of(bundle):
         control = _Control(bundle, module, code)
         named = categories_named([module])
-        if any(_touches(path, ("forecast", "credentials")) for path in control.paths):
+        if any(_touches(path, fact) for path in control.paths for fact in _CREDENTIAL_FACTS):
             named.add("credentials")
         space = [
             one
@@ -210,7 +211,7 @@ def _is_category(text: str) -> bool:
 # Words of the document that are no categories.
 _WORDS: Final = frozenset(
     [
-        *(one.value for group in (Verdict, Egress, Effect, Kind, Origin, Control) for one in group),
+        *(one.value for group in (Verdict, Egress, Effect, Audience, Kind, Origin, Control) for one in group),
         *(value for values in SETTING_VALUES.values() for value in values),
         *("verdict", "remedies", "enforce", "shadow"),
     ]

@@ -90,7 +90,9 @@ def credential_egress(document: Any, _settings: Mapping[str, Any]) -> dict[str, 
 
 def control_plane(document: Any, _settings: Mapping[str, Any]) -> dict[str, Any]:
     effect = at(document, "tool.effect")
-    if same(at(document, "call.control"), "none") and any(same(effect, one) for one in ("none", "write", "destroy")):
+    if same(at(document, "call.control"), "none") and any(
+        same(effect, one) for one in ("none", "add", "write", "destroy")
+    ):
         return ALLOW
     asked = (
         same(at(document, "call.control"), "agent")
@@ -100,11 +102,14 @@ def control_plane(document: Any, _settings: Mapping[str, Any]) -> dict[str, Any]
     return _objection("ask" if asked else "deny")
 
 
-def destructive(document: Any, _settings: Mapping[str, Any]) -> dict[str, Any]:
+def destructive(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     lifted = (
-        same(at(document, "tool.effect"), "none")
+        same(at(settings, "destructive"), "off")
+        or same(at(document, "tool.effect"), "none")
+        or same(at(document, "tool.effect"), "add")
         or same(at(document, "forecast.untrusted"), [])
         or same(at(document, "call.grounded"), True)
+        or same(at(document, "call.vouched.targets"), True)
     )
     return ALLOW if lifted else _objection("ask", "name_target")
 
@@ -141,12 +146,119 @@ def unknown_tool(document: Any, _settings: Mapping[str, Any]) -> dict[str, Any]:
     return ALLOW if same(at(document, "tool.known"), True) else _objection("ask", "declare_tool")
 
 
+def _tuned(settings: Mapping[str, Any], code: str, *remedies: str) -> dict[str, Any]:
+    """The objection of a control whose verdict the operator chooses."""
+    return _objection("ask" if same(at(settings, code), "ask") else "deny", *remedies)
+
+
+def _sends_nothing(document: Any) -> bool:
+    return same(at(document, "tool.egress"), "none") and same(at(document, "tool.opens"), [])
+
+
+def steered_destination(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    lifted = (
+        same(at(settings, "steered_destination"), "off")
+        or same(at(document, "tool.egress"), "none")
+        or same(at(document, "tool.egress"), "blind")
+        or same(at(document, "forecast.untrusted"), [])
+        or same(at(document, "call.vouched.receivers"), True)
+    )
+    return ALLOW if lifted else _tuned(settings, "steered_destination", "name_destination")
+
+
+def steered_object(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    lifted = (
+        same(at(settings, "steered_object"), "off")
+        or same(at(document, "forecast.untrusted"), [])
+        or same(at(document, "call.vouched.objects"), True)
+    )
+    return ALLOW if lifted else _tuned(settings, "steered_object", "name_target")
+
+
+def steered_party(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    lifted = (
+        same(at(settings, "steered_party"), "off")
+        or same(at(document, "forecast.untrusted"), [])
+        or same(at(document, "call.vouched.parties"), True)
+    )
+    return ALLOW if lifted else _tuned(settings, "steered_party", "name_target")
+
+
+def steered_link(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    lifted = (
+        same(at(settings, "steered_link"), "off")
+        or (same(at(document, "tool.egress"), "none") and same(at(document, "tool.effect"), "none"))
+        or same(at(document, "forecast.untrusted"), [])
+        or same(at(document, "call.vouched.links"), True)
+    )
+    return ALLOW if lifted else _tuned(settings, "steered_link", "name_destination")
+
+
+def self_only(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    lifted = (
+        same(at(settings, "self_only"), "off")
+        or same(at(document, "tool.audience"), "")
+        or same(at(document, "tool.audience"), "closed")
+        or same(at(document, "forecast.untrusted"), [])
+        or (same(at(document, "call.vouched.parties"), True) and same(at(document, "call.vouched.links"), True))
+    )
+    return ALLOW if lifted else _tuned(settings, "self_only", "name_target")
+
+
+def split_exfiltration(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    lifted = (
+        same(at(settings, "split_exfiltration"), "off")
+        or same(at(document, "tool.egress"), "none")
+        or same(at(document, "tool.egress"), "blind")
+        or same(at(document, "forecast.private"), [])
+        or same(at(document, "call.grounded"), True)
+        or same(at(document, "call.drip"), False)
+    )
+    return ALLOW if lifted else _tuned(settings, "split_exfiltration", "name_destination", "new_conversation")
+
+
+def secret_read(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    lifted = (
+        same(at(settings, "secret_read"), "off")
+        or same(at(document, "forecast.untrusted"), [])
+        or same(at(document, "call.credentials"), False)
+    )
+    return ALLOW if lifted else _tuned(settings, "secret_read", "new_conversation")
+
+
+def secret_egress(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    lifted = (
+        _sends_nothing(document)
+        or same(at(document, "forecast.untrusted"), [])
+        or same(at(document, "forecast.credentials"), False)
+    )
+    return ALLOW if lifted else _tuned(settings, "secret_egress", "new_conversation")
+
+
+def lockdown(document: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    lifted = (
+        same(at(settings, "lockdown"), "off")
+        or same(at(document, "forecast.untrusted"), [])
+        or (_sends_nothing(document) and same(at(document, "tool.effect"), "none"))
+    )
+    return ALLOW if lifted else _tuned(settings, "lockdown", "new_conversation")
+
+
 CONTROLS: Final[Mapping[str, Control]] = {
     "control_plane": control_plane,
     "credential_egress": credential_egress,
     "destructive": destructive,
     "leak_guard": leak_guard,
+    "lockdown": lockdown,
     "open_channel": open_channel,
+    "secret_egress": secret_egress,
+    "secret_read": secret_read,
+    "self_only": self_only,
+    "split_exfiltration": split_exfiltration,
+    "steered_destination": steered_destination,
+    "steered_link": steered_link,
+    "steered_object": steered_object,
+    "steered_party": steered_party,
     "talks_back": talks_back,
     "trifecta": trifecta,
     "unclassified_arguments": unclassified_arguments,

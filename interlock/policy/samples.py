@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 _DIGEST: Final = "sha256:" + "0" * 64
+_ALL: Final = {"receivers": True, "objects": True, "parties": True, "links": True, "targets": True}
+_NOBODY: Final = {"argument": "x", "kind": "unknown", "noun": "", "value": "", "origin": "unseen"}
 
 
 def _sample(untrusted: list[str], private: list[str], egress: list[str], **changes: Any) -> dict[str, Any]:
@@ -29,6 +31,7 @@ def _sample(untrusted: list[str], private: list[str], egress: list[str], **chang
             "opens": [],
             "egress": "chosen",
             "effect": "none",
+            "audience": "",
             **changes.get("tool", {}),
         },
         "call": {
@@ -42,6 +45,12 @@ def _sample(untrusted: list[str], private: list[str], egress: list[str], **chang
             "unclassified": [],
             "labels": {"untrusted": [], "private": [], "egress": []},
             "control": "none",
+            "objects": [],
+            "parties": [],
+            "links": [],
+            "vouched": dict(_ALL),
+            "credentials": False,
+            "drip": False,
             **changes.get("call", {}),
         },
         "mode": "enforce",
@@ -51,7 +60,11 @@ def _sample(untrusted: list[str], private: list[str], egress: list[str], **chang
 SAMPLES: Final[dict[str, dict[str, Any]]] = {
     "clean send": _sample([], [], []),
     "quiet tool": _sample(
-        [], [], [], tool={"egress": "none"}, call={"destinations": [], "grounded": False, "arguments": {}}
+        [],
+        [],
+        [],
+        tool={"egress": "none"},
+        call={"destinations": [], "grounded": False, "arguments": {}, "vouched": {**_ALL, "targets": False}},
     ),
     "every leg": _sample(
         ["unknown"],
@@ -67,6 +80,12 @@ SAMPLES: Final[dict[str, dict[str, Any]]] = {
             "arguments": {"x": [1, None, True, {"y": "z"}]},
             "control": "interlock",
             "siblings": 3,
+            "objects": [dict(_NOBODY)],
+            "parties": [dict(_NOBODY)],
+            "links": [dict(_NOBODY)],
+            "vouched": dict.fromkeys(_ALL, False),
+            "credentials": True,
+            "drip": True,
         },
     ),
 }

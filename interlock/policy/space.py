@@ -79,6 +79,7 @@ def dimensions(named: Iterable[str] = ()) -> tuple[Dimension, ...]:
             "forecast.private",
             "forecast.credentials",
             "call.labels.private",
+            "call.credentials",
             "tool.returns",
             "tool.reads",
         ),
@@ -88,7 +89,14 @@ def dimensions(named: Iterable[str] = ()) -> tuple[Dimension, ...]:
         _chain("egress", ("none", "blind", "chosen"), "tool.egress"),
         _chain(
             "effect",
-            (("none", "none"), ("write", "none"), ("destroy", "none"), ("control", "agent"), ("control", "interlock")),
+            (
+                ("none", "none"),
+                ("add", "none"),
+                ("write", "none"),
+                ("destroy", "none"),
+                ("control", "agent"),
+                ("control", "interlock"),
+            ),
             "tool.effect",
             "call.control",
         ),
@@ -96,6 +104,13 @@ def dimensions(named: Iterable[str] = ()) -> tuple[Dimension, ...]:
         _chain("known", (True, False), "tool.known"),
         _chain("destinations", ((SILENT,), (SILENT, TALKING), (UNKNOWN,)), "call.destinations"),
         _chain("unclassified", ((), ("header",)), "call.unclassified"),
+        _chain("audience", ("", "self"), "tool.audience"),
+        _chain("receivers", (True, False), "call.vouched.receivers"),
+        _chain("objects", (True, False), "call.vouched.objects"),
+        _chain("parties", (True, False), "call.vouched.parties"),
+        _chain("links", (True, False), "call.vouched.links"),
+        _chain("targets", (True, False), "call.vouched.targets"),
+        _chain("drip", (False, True), "call.drip"),
     )
 
 
@@ -127,6 +142,7 @@ def document(state: Mapping[str, Any]) -> State:
             "opens": [f"egress:{one}" for one in sorted(opened)],
             "egress": at("egress", "none"),
             "effect": effect,
+            "audience": at("audience", ""),
         },
         "call": {
             **base["call"],
@@ -136,6 +152,9 @@ def document(state: Mapping[str, Any]) -> State:
             "unclassified": list(at("unclassified")),
             "labels": {"untrusted": [], "private": sorted(own), "egress": sorted(opened)},
             "control": control,
+            "vouched": {name: at(name, True) for name in ("receivers", "objects", "parties", "links", "targets")},
+            "credentials": bool({"credentials", "unknown"} & own),
+            "drip": at("drip", False),
         },
     }
 

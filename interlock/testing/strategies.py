@@ -41,7 +41,8 @@ from interlock.model.entries import (
 )
 from interlock.model.labels import Label, Leg, Source, Taint
 from interlock.model.manifest import Manifest
-from interlock.model.tools import ToolId, ToolSpec
+from interlock.model.marks import EVERYTHING, heard_in, mark
+from interlock.model.tools import Kind, ToolId, ToolSpec
 
 Document = dict[str, Any]
 
@@ -268,6 +269,30 @@ def digests(kind: str = "content") -> SearchStrategy[Digest]:
     return st.sampled_from([digest(kind, bytes([n])) for n in range(4)])
 
 
+# Few words and values, so that draws meet.
+WORDS_HEARD: Final = ("alice", "bob corp example", "invoice 42", "")
+
+
+@cache
+def heard_words() -> SearchStrategy[str]:
+    """Packed words of a text, of none, of too many, or that nobody wrote down."""
+    return st.sampled_from(["", EVERYTHING, *map(heard_in, WORDS_HEARD)])
+
+
+@cache
+def vouched_values() -> SearchStrategy[str]:
+    """A value that a result vouches for, as an `observed` entry holds it."""
+    letters, values = st.sampled_from("tm"), st.sampled_from(WORDS_HEARD[:-1])
+    return st.builds(lambda letter, value: f"{letter}{mark('text', value)} {heard_in(value)}", letters, values)
+
+
+@cache
+def records() -> SearchStrategy[str]:
+    """A record that a result holds, with one name or made by the call."""
+    ids, names = st.sampled_from(["1", "2"]), st.sampled_from([mark("phrase", "the plan"), "!"])
+    return st.builds(lambda one, name: f"file {mark('id:file', one)} {name}", ids, names)
+
+
 _CHILDREN: Final = ("c-8", "c-9")
 
 
@@ -305,6 +330,7 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             content=digests(),
             length=st.integers(0, 9),
             voices=voices,
+            words=heard_words(),
         ),
         st.builds(
             Decided,
@@ -322,6 +348,8 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             opens=label_tuples(Leg.EGRESS),
             voices=voices,
             unheard=st.sampled_from([False, False, True]),
+            said=heard_words(),
+            receivers=voices,
         ),
         st.builds(
             Observed,
@@ -331,6 +359,10 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             content=digests(),
             length=st.integers(0, 9),
             labels=label_tuples(),
+            exact=st.booleans(),
+            words=heard_words(),
+            vouched=st.lists(vouched_values(), max_size=2, unique=True).map(tuple),
+            records=st.lists(records(), max_size=2, unique=True).map(tuple),
         ),
         st.builds(
             Failed,
@@ -360,12 +392,14 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
 # --- documents --------------------------------------------------------------------------------------------------------
 
 _DIGEST: Final = "sha256:" + "0" * 64
-KINDS: Final = ("url", "email", "path", "domain", "account", "phone", "channel", "user", "id", "unknown")
-ORIGINS: Final = ("user", "operator", "trusted", "metadata", "mixed", "untrusted", "unseen")
+KINDS: Final = tuple(kind.value for kind in Kind)
+VOUCHED: Final = ("receivers", "objects", "parties", "links", "targets")
+ORIGINS: Final = ("user", "operator", "trusted", "metadata", "designated", "mixed", "untrusted", "unseen")
 GROUNDING: Final = ("user", "operator", "trusted")
 # How a call changes things, from harmless on. The document says `control` in both places or in none.
 EFFECTS: Final = (
     ("none", "none"),
+    ("add", "none"),
     ("write", "none"),
     ("destroy", "none"),
     ("control", "agent"),
@@ -405,6 +439,19 @@ def destination_parts() -> SearchStrategy[dict[str, Any]]:
     )
 
 
+@cache
+def named_parts() -> SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(
+        {
+            "argument": st.sampled_from(["file", "body", ""]),
+            "kind": st.sampled_from(KINDS),
+            "noun": st.sampled_from(["", "file"]),
+            "value": st.sampled_from(["13", "", "x"]),
+            "origin": st.sampled_from(ORIGINS),
+        }
+    )
+
+
 @st.composite
 def documents(draw: st.DrawFn) -> Document:
     """A document that fits its schema.
@@ -432,6 +479,7 @@ def documents(draw: st.DrawFn) -> Document:
             "opens": draw(st.sampled_from([[], ["egress:channel"], ["egress:unknown"]]).map(list)),
             "egress": draw(st.sampled_from(EGRESSES)),
             "effect": effect,
+            "audience": draw(st.sampled_from(["", "closed", "self"])),
         },
         "call": {
             "digest": _DIGEST,
@@ -442,6 +490,12 @@ def documents(draw: st.DrawFn) -> Document:
             "unclassified": draw(st.sampled_from([[], ["note"], ["a", "b"]]).map(list)),
             "labels": draw(_legs()),
             "control": control,
+            "objects": draw(st.lists(named_parts(), max_size=1)),
+            "parties": draw(st.lists(named_parts(), max_size=1)),
+            "links": draw(st.lists(named_parts(), max_size=1)),
+            "vouched": {name: draw(st.booleans()) for name in VOUCHED},
+            "credentials": draw(st.booleans()),
+            "drip": draw(st.booleans()),
         },
         "mode": draw(st.sampled_from(["enforce", "shadow"])),
     }
@@ -551,6 +605,8 @@ def _more_labels(document: Document, changed: Any) -> Iterator[tuple[str, Docume
         changes.append((f"exposure.{leg.value}", exposed))
         yield changed(f"exposure + {leg.value}:{category}", *changes)
         own = sorted({*document["call"]["labels"][leg.value], category})
+        if leg is Leg.PRIVATE and category in ("credentials", "unknown"):
+            changes.append(("call.credentials", True))
         yield changed(f"own labels + {leg.value}:{category}", (f"call.labels.{leg.value}", own), *changes)
     yield changed("credentials", ("forecast.credentials", True))
 
@@ -558,6 +614,8 @@ def _more_labels(document: Document, changed: Any) -> Iterator[tuple[str, Docume
 def _worse_tool(document: Document, changed: Any) -> Iterator[tuple[str, Document]]:
     tool, call = document["tool"], document["call"]
     yield changed("undeclared", ("tool.known", False))
+    if tool["audience"] != "self":
+        yield changed("the person sees it", ("tool.audience", "self"))
     for egress in EGRESSES[EGRESSES.index(tool["egress"]) + 1 :]:
         yield changed(f"egress {egress}", ("tool.egress", egress))
     place = EFFECTS.index((tool["effect"], call["control"]))
@@ -575,6 +633,10 @@ def _worse_tool(document: Document, changed: Any) -> Iterator[tuple[str, Documen
 def _worse_call(document: Document, changed: Any) -> Iterator[tuple[str, Document]]:
     call = document["call"]
     yield changed("not grounded", ("call.grounded", False))
+    yield changed("it drips", ("call.drip", True))
+    yield changed("it reads credentials", ("call.credentials", True))
+    for name in VOUCHED:
+        yield changed(f"nobody vouches for {name}", (f"call.vouched.{name}", False))
     yield changed("one more unclassified", ("call.unclassified", sorted({*call["unclassified"], "x"})))
     yield changed("one more sibling", ("call.siblings", call["siblings"] + 1))
     found = call["destinations"]

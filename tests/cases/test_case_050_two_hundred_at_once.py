@@ -32,7 +32,9 @@ NUMBER = 200
 
 def opened(typed: str = "hello") -> tuple[Guard, MemoryJournal]:
     journal = MemoryJournal()
-    return Interlock(manifest=MANIFEST, journal=journal).guard(Conversation.user(typed)), journal
+    return Interlock(manifest=MANIFEST, journal=journal, settings={"preset": "trifecta-only"}).guard(
+        Conversation.user(typed)
+    ), journal
 
 
 def in_threads(guard: Guard, one: Callable[[int], Any], number: int = NUMBER) -> list[Any]:

@@ -61,7 +61,7 @@ def test_attack_no_file_with_a_misspelt_word_loads(tmp_path: Path, text: str) ->
 
 
 def test_honest_the_word_as_it_is_meant(tmp_path: Path) -> None:
-    assert got(did(armed(locked(settings={"trifecta": "ask"})), "send_email", EVIL)) == ("ask", "trifecta")
+    assert got(did(armed(locked(settings={"trifecta": "ask"})), "send_email", EVIL))[0] == "ask"
     (tmp_path / "interlock.toml").write_text(f'version = 1\n{TOOL}[settings]\ntrifecta = "ask"\n')
     lock = Interlock.load(tmp_path / "interlock.toml")
     assert did(lock.guard(Conversation.new()), "calc").executed

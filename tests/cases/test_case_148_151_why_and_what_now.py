@@ -35,7 +35,7 @@ def test_attack_the_refusal_tells_the_whole_story() -> None:
 
 
 def test_attack_what_would_be_told_apart_is_told_apart() -> None:
-    asked = did(armed(locked(settings={"trifecta": "ask"})), "send_email", EVIL)
+    asked = did(armed(locked(settings={"trifecta": "ask", "steered_destination": "off"})), "send_email", EVIL)
     denied = did(armed(), "send_email", EVIL)
     failed = did(fresh(Interlock(manifest=MANIFEST, journal=MemoryJournal(), engine=Engine(lambda _: None))), "calc")
     malformed = did(fresh(), "calc", "x")

@@ -55,7 +55,7 @@ def test_attack_a_preview_decides_alike_and_leaves_nothing(call: Call) -> None:
 
 
 def test_attack_beside_siblings() -> None:
-    lock = fixed()
+    lock = locked(clock=FixedClock(datetime(2026, 11, 30, 12, tzinfo=UTC)), settings={"preset": "trifecta-only"})
     guard = fresh(lock)
     guard.admit("x", labels=["untrusted:web"], source="x")
     send, read = Call("send_email", EVIL, "send"), Call("read_file", {"path": "x"}, "read")

@@ -281,7 +281,7 @@ def test_eight_threads_append_to_one_journal_and_no_entry_is_lost() -> None:
 @pytest.mark.usefixtures("eager")
 def test_no_send_slips_through_while_another_thread_brings_the_secret() -> None:
     """T8 with a race: whenever a send was allowed, the labels that make it a leak stood after it in the journal."""
-    lock = interlock()
+    lock = interlock(settings={"preset": "trifecta-only"})
     for _ in range(30):
         conversation = Conversation(labels=["untrusted:web"])
         guard = lock.guard(conversation)

@@ -217,7 +217,7 @@ def test_explain_names_calls_controls_proofs_and_routes(starter: Path) -> None:
         "call.grounded is false",
         "the person names the destination in their own words",
         "No approval can lift a denial.",
-        "to: email 'eve@evil.example', origin unseen",
+        "to: email 'eve@evil.example', origin untrusted",
     ):
         assert text in done.stdout, text
     told = json.loads(run("explain", "--json", starter / "scenarios" / "mail.yaml").stdout)
@@ -243,7 +243,7 @@ def test_prove_on_the_starter(starter: Path, damage: str) -> None:
     done = run("prove", "--json", config)
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
-    assert len(result["controls"]) == 10
+    assert len(result["controls"]) == 19
     assert result["together"]["counterexample"] is None
     assert result["sequences"]["leak"] == []
     assert result["sequences"]["complete"] is True
@@ -292,7 +292,7 @@ def test_explain_a_decision_from_a_journal(tmp_path: Path) -> None:
     for text in ("call 1  fetch  allow  +untrusted:web", "call 2  read  allow  +private:files", "call 3  send  deny"):
         assert text in done.stdout, text
     told = json.loads(run("explain", "--journal", path, "--call", "3", "--json").stdout)
-    assert told["codes"] == ["trifecta"]
+    assert told["codes"] == ["trifecta", "steered_destination"]
     assert [(one["label"], one["call"]) for one in told["causes"]] == [("private:files", 2), ("untrusted:web", 1)]
     assert json.loads(run("explain", "--journal", path, "--call", "1", "--json").stdout)["causes"] == []
     assert "eve@evil.example" not in path.read_text(), "the journal holds no argument"

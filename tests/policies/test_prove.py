@@ -39,7 +39,7 @@ def shipped() -> Bundle:
     return assemble(shipped_sources(), parse_settings({}))
 
 
-def _changed(bundle: Bundle, code: str, old: str, new: str) -> Bundle:
+def _changed(bundle: Bundle, code: str, old: str, new: str, **settings: str) -> Bundle:
     """The shipped bundle with one line of one control replaced."""
     sources = []
     for source in bundle.sources:
@@ -47,7 +47,7 @@ def _changed(bundle: Bundle, code: str, old: str, new: str) -> Bundle:
             assert old in source.text
             source = replace(source, text=source.text.replace(old, new))
         sources.append(source)
-    return assemble(sources, parse_settings({}))
+    return assemble(sources, parse_settings(settings))
 
 
 def _only(bundle: Bundle, code: str) -> Bundle:
@@ -59,8 +59,9 @@ def _only(bundle: Bundle, code: str) -> Bundle:
 
 @pytest.mark.parametrize(
     "code",
-    "control_plane credential_egress destructive leak_guard talks_back trifecta unclassified_arguments"
-    " unknown_tool".split(),
+    "control_plane credential_egress destructive leak_guard lockdown secret_egress secret_read self_only"
+    " split_exfiltration steered_destination steered_link steered_object steered_party talks_back trifecta"
+    " unclassified_arguments unknown_tool".split(),
 )
 def test_shipped_controls_hold(shipped: Bundle, code: str) -> None:
     """T5, T6. `open_channel` reads the most and takes 10 s: test_commands.py proves it with the starter."""
@@ -88,7 +89,8 @@ def test_no_sequence_leaks(settings: dict[str, str], manifest: Manifest) -> None
 
 def test_exposure_instead_of_forecast_is_found(shipped: Bundle, tmp_path: Path) -> None:
     """Planted: own private labels don't count, so one call that reads and sends at once gets through."""
-    faulty = _changed(shipped, "trifecta", "input.forecast.private == []", "input.exposure.private == []")
+    alone = {"preset": "trifecta-only"}  # else another control asks about such a send
+    faulty = _changed(shipped, "trifecta", "input.forecast.private == []", "input.exposure.private == []", **alone)
     engine = EmbeddedEngine(faulty)
     _, leak = prove_no_leak(faulty, engine.evaluate)
     assert leak is not None
@@ -107,7 +109,7 @@ def test_a_negation_is_found(shipped: Bundle) -> None:
     (proof,) = prove_controls(_only(faulty, "destructive"))
     (found,) = proof.counterexamples
     assert (found.law, found.damage) == ("T6", "input.call deleted")
-    assert found.size == 3  # untrusted, an effect, not grounded
+    assert found.size == 4  # untrusted, an effect, not grounded, no target named
 
 
 BLIND_TO_UNKNOWN = """package controls.secrets

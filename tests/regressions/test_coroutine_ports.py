@@ -70,7 +70,7 @@ def test_nothing_runs_when_a_port_does_not_answer(which: str, method: str) -> No
 
 
 def test_a_conversation_is_not_bound_to_a_journal_that_opens_later() -> None:
-    conversation = Conversation.user("hello")
+    conversation = Conversation.user("")
     late = _with("journal", "open")
     with pytest.raises(JournalUnavailable):
         late.guard(conversation)
@@ -115,6 +115,6 @@ def test_honest_an_engine_that_must_be_awaited_is_awaited() -> None:
 
 
 def test_honest_ports_that_answer_are_believed() -> None:
-    guard = Interlock(manifest=MANIFEST, journal=Port(MemoryJournal())).guard(Conversation.user("hello"))
+    guard = Interlock(manifest=MANIFEST, journal=Port(MemoryJournal())).guard(Conversation.user(""))
     assert guard.call("fetch", {"url": "https://page.example/"}, run=lambda url: "text").result == "text"
     assert "untrusted:web" in guard.conversation.taint

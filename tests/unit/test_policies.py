@@ -175,8 +175,8 @@ def test_samples_show_both_sides(code: str) -> None:
 # --- what stands beside every control ---------------------------------------------------------------------------------
 
 
-def test_there_are_nine_controls_and_the_reference_knows_them() -> None:
-    assert len(CODES) == 9
+def test_there_are_eighteen_controls_and_the_reference_knows_them() -> None:
+    assert len(CODES) == 18
     assert list(CONTROLS) == CODES
     assert list(assemble(shipped_sources(), Settings()).controls) == CODES
 
@@ -281,7 +281,7 @@ CLOCK = (
     " is not allowed in controls: decisions must depend on the document only (time is input.now);"
     " see docs/writing-policies.md for the list"
 )
-TOOL_KEYS = "there is digest, effect, egress, known, name, opens, reads, returns, server"
+TOOL_KEYS = "there is audience, digest, effect, egress, known, name, opens, reads, returns, server"
 DESTINATION_KEYS = "there is argument, kind, origin, talks_back, value"
 SPREAD = (
     "interlock/controls/trifecta/trifecta.rego:9: control trifecta is spread over"
@@ -764,7 +764,7 @@ LABEL = (
     " is not a label; write untrusted:<category>, private:<category> or egress:<category>"
     " in lower-case letters, digits and _.@/:-"
 )
-KINDS = "use one of url, email, path, domain, account, phone, channel, user, id"
+KINDS = "use one of url, email, path, domain, account, phone, channel, user, id, name, words, amount, time, secret"
 NAMES = "names are ASCII letters, digits and _.:/- (servers: _.-), at most 128"
 BLIND = 'm.toml: tool \'a\': egress "blind" needs audience = "closed" and no destinations; else write "chosen"'
 
@@ -856,7 +856,7 @@ TOML_REFUSED: dict[str, tuple[str, str]] = {
     ),
     "an effect that is none": (
         f'{A}effect = "delete"\n',
-        "m.toml: tools.a.effect: Input should be 'none', 'write', 'destroy' or 'control'",
+        "m.toml: tools.a.effect: Input should be 'none', 'add', 'write', 'destroy' or 'control'",
     ),
     "a name with a space": (A.replace(".a]", '."a b"]'), f"m.toml: tool 'a b': {NAMES}"),
     "a name that looks like another": (A.replace(".a]", '."а"]'), f"m.toml: tool 'а': {NAMES}"),

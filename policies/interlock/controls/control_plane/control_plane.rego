@@ -12,7 +12,7 @@ default verdict := {"verdict": "deny"}
 
 verdict := {"verdict": "allow"} if {
 	input.call.control == "none"
-	input.tool.effect in {"none", "write", "destroy"}
+	input.tool.effect in {"none", "add", "write", "destroy"}
 }
 
 else := {"verdict": "ask"} if {

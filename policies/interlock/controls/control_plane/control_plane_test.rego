@@ -17,7 +17,7 @@ agents := {
 }
 
 test_lifted_for_a_call_that_touches_no_rules if {
-	every effect in ["none", "write", "destroy"] {
+	every effect in ["none", "add", "write", "destroy"] {
 		control_plane.verdict == {"verdict": "allow"} with input as object.union(plain, {"tool": {"effect": effect}})
 	}
 }

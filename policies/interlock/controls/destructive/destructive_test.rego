@@ -22,6 +22,22 @@ test_lifted_when_nothing_changes if {
 	destructive.verdict == {"verdict": "allow"} with input as object.union(armed, {"tool": {"effect": "none"}})
 }
 
+test_lifted_when_something_is_only_added if {
+	destructive.verdict == {"verdict": "allow"} with input as object.union(armed, {"tool": {"effect": "add"}})
+}
+
+test_lifted_by_named_objects_and_parties if {
+	doc := object.union(armed, {"call": {"vouched": {"targets": true}}})
+	destructive.verdict == {"verdict": "allow"} with input as doc
+}
+
+test_only_true_is_a_named_target if {
+	every value in ["true", 1, null, [], {}, false] {
+		doc := object.union(armed, {"call": {"vouched": {"targets": value}}})
+		destructive.verdict.verdict == "ask" with input as doc
+	}
+}
+
 test_lifted_without_untrusted_content if {
 	destructive.verdict == {"verdict": "allow"} with input as object.union(armed, {"forecast": {"untrusted": []}})
 }
@@ -36,8 +52,12 @@ test_the_reach_of_the_tool_is_no_proof if {
 	}
 }
 
-test_no_setting_switches_it_off if {
-	every settings in [{"destructive": "off"}, {"trifecta": "ask", "leak_guard": "off"}, {}] {
+test_lifted_when_the_operator_turns_it_off if {
+	destructive.verdict == {"verdict": "allow"} with input as armed with data.settings as {"destructive": "off"}
+}
+
+test_no_other_setting_loosens if {
+	every settings in [{"destructive": "ask"}, {"destructive": null}, {"trifecta": "ask", "leak_guard": "off"}, {}] {
 		destructive.verdict.verdict == "ask" with input as armed with data.settings as settings
 	}
 }
