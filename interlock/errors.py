@@ -5,6 +5,7 @@
     - NotCanonical        a value cannot be frozen without changing it
     - NotPermitted        a wrapped tool was entered without a permit for exactly this call
     - WrongJournal        a conversation already writes to another journal
+    - SummaryRequired     too much of a conversation is in no summary: summarise it before a model is called
   + Misconfigured         the operator's files are wrong: nothing was loaded
     - ManifestError
     - PolicyError
@@ -13,6 +14,7 @@
     - EngineUnavailable
     - JournalUnavailable
     - SessionBusy         another thread or process has the session file open
+    - MemoryUnavailable   facts or label records of artifacts could not be read or written
   + Conflict              another writer was first: load the state again and decide anew
   + Tampered              a stored record contradicts itself
 * Bug                     an invariant of ours is broken: nobody may handle it and carry on
@@ -55,6 +57,16 @@ class WrongJournal(Refused):
     """A conversation that already writes to one journal was given to another."""
 
 
+class SummaryRequired(Refused):
+    """Messages ``[first, end)`` must be summarised before a model is called; ``first == end`` when that can't help."""
+
+    def __init__(self, first: int, end: int, problem: str) -> None:
+        what = f"summarise messages {first} to {end - 1}" if end > first else "finish or shorten the round"
+        super().__init__(f"{problem}; {what} before a model is called")
+        self.first = first
+        self.end = end
+
+
 class Misconfigured(InterlockError):
     """A file or setting of the operator is wrong. Nothing of it was loaded."""
 
@@ -85,6 +97,10 @@ class JournalUnavailable(Unavailable):
 
 class SessionBusy(Unavailable):
     """A session file is open already, in this process or another one. One writer at a time: close it there first."""
+
+
+class MemoryUnavailable(Unavailable):
+    """Facts, summaries or the label records of artifacts could not be read or written."""
 
 
 class Conflict(InterlockError):

@@ -190,6 +190,54 @@ class ChildJoined:
     kind: Literal["child_joined"] = "child_joined"
 
 
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """The first ``covered`` messages of the transcript are in one summary. They stay where they are.
+
+    Attributes:
+        labels: the join of everything that it summarises, earlier summaries included (T12).
+        content: digest of its text.
+    """
+
+    at: str
+    covered: int
+    labels: tuple[Label, ...]
+    content: Digest
+    length: int
+    kind: Literal["summarised"] = "summarised"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A fact was written for other conversations to recall. ``labels`` are what it carries there.
+
+    Attributes:
+        first, end: the places in the transcript that it was made from.
+    """
+
+    at: str
+    fact: str
+    revision: int
+    first: int
+    end: int
+    labels: tuple[Label, ...]
+    content: Digest
+    length: int
+    kind: Literal["remembered"] = "remembered"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Work for later, or a message to another agent, left with everything that this conversation held."""
+
+    at: str
+    parcel: str
+    labels: tuple[Label, ...]
+    content: Digest
+    length: int
+    kind: Literal["sent"] = "sent"
+
+
 Entry: TypeAlias = (
     Opened
     | Typed
@@ -203,6 +251,9 @@ Entry: TypeAlias = (
     | Forked
     | ChildOpened
     | ChildJoined
+    | Summarised
+    | Remembered
+    | Sent
 )
 
 

@@ -23,9 +23,12 @@ from interlock.model.entries import (
     Forked,
     Observed,
     Opened,
+    Remembered,
     Resumed,
     Rewritten,
     RolledBack,
+    Sent,
+    Summarised,
     Typed,
 )
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
@@ -69,6 +72,15 @@ class Delegation:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """The summary that stands for the first ``covered`` messages of the transcript, by the digest of its text."""
+
+    covered: int
+    content: Digest
+    labels: tuple[Label, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """Everything about a conversation that a decision depends on.
 
@@ -86,6 +98,7 @@ class State:
         doubts: digests of calls of which nobody knows whether they happened; the empty digest stands for more of them
             than are remembered.
         children: delegations that have not come back, by conversation: since when, and all that they may bring.
+        summary: the summary that is in force, or None.
     """
 
     conversation: str = ""
@@ -101,6 +114,7 @@ class State:
     texts: frozenset[Digest] = frozenset()
     doubts: frozenset[Digest] = frozenset()
     children: Mapping[str, Delegation] = field(default_factory=lambda: MappingProxyType({}))
+    summary: Summary | None = None
 
     @property
     def exposure(self) -> Taint:
@@ -156,8 +170,16 @@ def apply(state: State, entry: Entry) -> State:
             return _delegated(state, entry)
         case ChildJoined():
             return _returned(state, entry)
-        case Rewritten() | RolledBack() | Forked():
-            return state  # the transcript changed, or somebody else began: nothing about this conversation's labels
+        case Summarised():
+            return _summarised(state, entry)
+        case Rewritten():
+            # Places mean something else now, so a summary of some of them stands for nothing. The labels stay.
+            return state if state.summary is None else replace(state, summary=None)
+        case RolledBack():
+            gone = state.summary is not None and entry.after < state.summary.covered
+            return replace(state, summary=None) if gone else state
+        case Forked() | Remembered() | Sent():
+            return state  # somebody else begins or is told: nothing about this conversation's labels
         case _:
             assert_never(entry)
 
@@ -218,6 +240,21 @@ def _resumed(state: State, entry: Resumed) -> State:
         in_flight=MappingProxyType({}),
         children=MappingProxyType({}),
     )
+
+
+def _summarised(state: State, entry: Summarised) -> State:
+    """A summary that covers less than the one in force was overtaken. Its labels count all the same (T12)."""
+    taint = _joined(state.taint, entry.labels, Source(entry.at, 0, "summary", entry.content))
+    heard = state
+    if any(one not in state.taint for one in entry.labels if leg_of(one) is Leg.UNTRUSTED):
+        heard = _heard(state, (), unheard=True)  # words of somebody that this conversation has not heard of
+    summary, labels = state.summary, entry.labels
+    if summary is not None:
+        # INVARIANT: a summary is never less tainted than the one before it, which it is made from.
+        labels = tuple(sorted({*labels, *summary.labels}))
+    if summary is None or entry.covered > summary.covered:
+        summary = Summary(entry.covered, entry.content, labels)
+    return replace(heard, version=state.version + 1, taint=taint, summary=summary)
 
 
 def _delegated(state: State, entry: ChildOpened) -> State:
@@ -307,6 +344,7 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.texts,
         state.doubts,
         state.children,
+        state.summary,
     )
 
 

@@ -34,9 +34,12 @@ from interlock.model.entries import (
     Forked,
     Observed,
     Opened,
+    Remembered,
     Resumed,
     Rewritten,
     RolledBack,
+    Sent,
+    Summarised,
     Typed,
 )
 from interlock.model.labels import Label, Leg, Source, Taint
@@ -353,6 +356,28 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             labels=label_tuples(),
             voices=voices,
             heard=st.booleans(),
+        ),
+        st.builds(
+            Summarised,
+            at=stamps(),
+            covered=st.integers(0, 9),
+            labels=label_tuples(),
+            content=digests(),
+            length=st.integers(0, 9),
+        ),
+        st.builds(
+            Remembered,
+            at=stamps(),
+            fact=texts(4),
+            revision=st.integers(1, 9),
+            first=st.integers(0, 9),
+            end=st.integers(0, 9),
+            labels=label_tuples(),
+            content=digests(),
+            length=st.integers(0, 9),
+        ),
+        st.builds(
+            Sent, at=stamps(), parcel=texts(4), labels=label_tuples(), content=digests(), length=st.integers(0, 9)
         ),
     )
 
