@@ -17,8 +17,10 @@ from interlock.model.entries import (
     Admitted,
     ChildJoined,
     ChildOpened,
+    Checkpointed,
     Decided,
     Entry,
+    Erased,
     Failed,
     Forked,
     Observed,
@@ -26,6 +28,7 @@ from interlock.model.entries import (
     Resumed,
     Rewritten,
     RolledBack,
+    Transcribed,
     Typed,
 )
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
@@ -86,6 +89,9 @@ class State:
         doubts: digests of calls of which nobody knows whether they happened; the empty digest stands for more of them
             than are remembered.
         children: delegations that have not come back, by conversation: since when, and all that they may bring.
+        turn: number of turns that ended in a store; turns commit with compare-and-set on it.
+        length: number of messages in the stored transcript.
+        places: number of messages that were ever stored.
     """
 
     conversation: str = ""
@@ -101,6 +107,9 @@ class State:
     texts: frozenset[Digest] = frozenset()
     doubts: frozenset[Digest] = frozenset()
     children: Mapping[str, Delegation] = field(default_factory=lambda: MappingProxyType({}))
+    turn: int = 0
+    length: int = 0
+    places: int = 0
 
     @property
     def exposure(self) -> Taint:
@@ -156,7 +165,10 @@ def apply(state: State, entry: Entry) -> State:
             return _delegated(state, entry)
         case ChildJoined():
             return _returned(state, entry)
-        case Rewritten() | RolledBack() | Forked():
+        case Transcribed():
+            new = len(entry.contents)
+            return replace(state, turn=entry.turn, length=entry.keep + new, places=state.places + new)
+        case Rewritten() | RolledBack() | Forked() | Erased() | Checkpointed():
             return state  # the transcript changed, or somebody else began: nothing about this conversation's labels
         case _:
             assert_never(entry)
@@ -307,6 +319,9 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.texts,
         state.doubts,
         state.children,
+        state.turn,
+        state.length,
+        state.places,
     )
 
 
