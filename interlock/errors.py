@@ -16,6 +16,7 @@
     - SessionBusy         another thread or process has the session file open
     - MemoryUnavailable   facts or label records of artifacts could not be read or written
   + Conflict              another writer was first: load the state again and decide anew
+    - TurnConflict        another turn of the conversation ended first; carries what was finished here
   + Tampered              a stored record contradicts itself
 * Bug                     an invariant of ours is broken: nobody may handle it and carry on
 
@@ -105,6 +106,24 @@ class MemoryUnavailable(Unavailable):
 
 class Conflict(InterlockError):
     """Another writer changed the labels first. Load the state again and decide anew."""
+
+
+class TurnConflict(Conflict):
+    """Another turn of the same conversation ended first. Nothing is run again by itself.
+
+    The messages of this turn are not in the transcript, but its labels have joined and its calls are on record.
+
+    Attributes:
+        outcome: what this turn had finished with, as it was given; by default its messages.
+        version: label version of the conversation by now.
+        turn: number of turns that the conversation has by now.
+    """
+
+    def __init__(self, message: str, *, version: int, turn: int, outcome: object = None) -> None:
+        super().__init__(message)
+        self.version = version
+        self.turn = turn
+        self.outcome = outcome
 
 
 class Tampered(InterlockError):

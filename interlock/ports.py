@@ -12,8 +12,10 @@ from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from interlock.model.answers import ControlText
+from interlock.model.chain import Head, Sealed
 from interlock.model.entries import Entry
 from interlock.model.look import Paths
+from interlock.model.records import Change, StoredMessage
 from interlock.model.state import State
 
 
@@ -75,6 +77,111 @@ class Journal(Protocol):
             Conflict: the label version is another one by now.
             JournalUnavailable: nothing was written.
         """
+
+
+@runtime_checkable
+class Namespace(Journal, Protocol):
+    """One namespace of a store: the journals and transcripts of its conversations, and of nobody else's.
+
+    The namespace is part of every query, so a conversation of another one is not there: every method raises for it
+    exactly what it raises for a conversation that never existed. Safe to share between threads.
+    """
+
+    @property
+    def name(self) -> str:
+        """The namespace, as validated by :func:`interlock.model.names.namespace_name`."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether calls wait for a disk or a server; asynchronous guards then make them in a worker thread."""
+
+    def record(
+        self, conversation: str, changes: Sequence[Change], entries: Sequence[Entry] = (), *, at: str, turn: int
+    ) -> State:
+        """End a turn: change the transcript and write entries, all or nothing.
+
+        The transcript is append-only: a change that keeps fewer messages than there are retires the rest, which stay
+        on record. Each message is named by its digest in a ``transcribed`` entry, and whatever its cover holds beyond
+        the exposure joins the taint.
+
+        Args:
+            at: now, for the entries that are made here.
+            turn: ``State.turn`` that the changes were made from.
+
+        Returns:
+            The state, whose ``turn`` has grown by one.
+
+        Raises:
+            TurnConflict: another turn ended first. The messages are not stored, but ``entries`` are, and the labels of
+                the covers have joined: what the loser learnt is not forgotten.
+            JournalUnavailable: no such conversation, or nothing was written.
+        """
+
+    def messages(
+        self, conversation: str, *, after: int = 0, before: int | None = None, limit: int | None = None
+    ) -> tuple[StoredMessage, ...]:
+        """The newest messages of the present transcript, oldest first, each held against its digest in the journal.
+
+        Args:
+            after, before: only those with a place between these two.
+            limit: at most so many, counted from the newest.
+
+        Raises:
+            Tampered: a message is not what its entry says.
+            JournalUnavailable: no such conversation, or it could not be read.
+        """
+
+    def messages_ever(self, conversation: str, *, after: int = 0, limit: int) -> tuple[StoredMessage, ...]:
+        """Messages in the order in which they were stored, retired ones too, from the oldest. For export and audit.
+
+        Raises:
+            Tampered, JournalUnavailable: see :meth:`messages`.
+        """
+
+    def entries(self, conversation: str, *, after: int = 0, limit: int | None = None) -> tuple[Sealed, ...]:
+        """Links of the chain as stored, oldest first. Whether they fit is :func:`interlock.model.chain.verify`'s to say.
+
+        Raises:
+            JournalUnavailable: no such conversation, or it could not be read.
+        """
+
+    def head(self, conversation: str) -> Head:
+        """The head as stored.
+
+        Raises:
+            JournalUnavailable: no such conversation, or it could not be read.
+        """
+
+    def conversations(self, *, after: str = "", limit: int = 100) -> tuple[str, ...]:
+        """Ids of conversations in the order of their bytes, from the first one after ``after``.
+
+        Raises:
+            JournalUnavailable: they could not be read.
+        """
+
+    def erase(self, conversation: str, *, at: str) -> State:
+        """Delete the content of a conversation: its messages. The journal stays, and with it every label (T2).
+
+        Raises:
+            JournalUnavailable: no such conversation, or nothing was erased.
+        """
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Where conversations are kept, for many processes. Nothing in it can be reached without a namespace."""
+
+    def within(self, namespace: str) -> Namespace:
+        """The view of one namespace. Derive it from the authenticated identity, never from what a caller sends.
+
+        Two views of one namespace are equal.
+
+        Raises:
+            Refused: not a namespace.
+        """
+
+    def close(self) -> None:
+        """Let go of files and connections. Whatever is asked later raises JournalUnavailable."""
 
 
 @runtime_checkable

@@ -153,7 +153,9 @@ def admissions(carried: Carried, at: str, name: str, text: str | None = None) ->
         places.setdefault(note, []).append(one)
     voices, unheard = carried.voices, not carried.heard
     entries = [
-        Admitted(at, printable(f"{note[:200]} by way of {name}"), tuple(sorted(found)), content, length, voices, unheard)
+        Admitted(
+            at, printable(f"{note[:200]} by way of {name}"), tuple(sorted(found)), content, length, voices, unheard
+        )
         for note, found in sorted(places.items())
     ]
     told = {one for one, _ in carried.notes}

@@ -21,6 +21,8 @@ KINDS: Final = (
     "document",
     "entry",
     "manifest",
+    "message",
+    "state",
     "tool",
     "value",
     "voice",

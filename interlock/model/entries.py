@@ -238,6 +238,43 @@ class Sent:
     kind: Literal["sent"] = "sent"
 
 
+class Transcribed:
+    """The transcript in a store was changed: it is now its first ``keep`` messages and some new ones.
+
+    Attributes:
+        turn: number of this turn in its conversation, from 1. One turn may write several of these.
+        keep: how many messages of the list before stay in it.
+        contents: digests of the new messages with their covers, in order, as they are stored.
+    """
+
+    at: str
+    turn: int
+    keep: int
+    contents: tuple[Digest, ...]
+    kind: Literal["transcribed"] = "transcribed"
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """The content of a conversation was deleted from its store: its messages. The labels stay."""
+
+    at: str
+    messages: int
+    kind: Literal["erased"] = "erased"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """Digest of the state after all entries before this one, so that folding may begin here.
+
+    The state itself is stored beside; only one that fits this digest, in a chain that fits its head, is believed.
+    """
+
+    at: str
+    state: Digest
+    kind: Literal["checkpointed"] = "checkpointed"
+
+
 Entry: TypeAlias = (
     Opened
     | Typed
@@ -254,6 +291,9 @@ Entry: TypeAlias = (
     | Summarised
     | Remembered
     | Sent
+    | Transcribed
+    | Erased
+    | Checkpointed
 )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from interlock.errors import Refused, Tampered
 from interlock.model.canonical import MAX_BYTES, unpack
 from interlock.model.chain import Sealed
-from interlock.model.digests import Digest
+from interlock.model.digests import Digest, digest
 from interlock.model.entries import Entry, encode, read_entry
 from interlock.model.labels import EVERY_LEG, Label, label
 from interlock.model.messages import Block, Image, Message, Role, Text, ToolAnswer, ToolUse
@@ -46,6 +46,54 @@ class Change:
     keep: int
     messages: tuple[Message, ...]
     covers: tuple[Cover, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message of a transcript in a store.
+
+    Attributes:
+        place: from 1, in the order in which messages were stored; never used twice.
+        entry: place in the journal of the ``transcribed`` entry that names its digest.
+        message: None when its content was erased.
+        cover: labels that stood when it entered; None when a rewrite made that uncertain, or it was erased.
+        retired: place in the journal of the entry since which it is no longer in the transcript; 0 while it is.
+    """
+
+    place: int
+    entry: int
+    message: Message | None
+    cover: Cover
+    retired: int = 0
+
+
+def message_body(message: Message, cover: Cover) -> bytes:
+    """A message with its cover as a store keeps it.
+
+    Raises:
+        Refused: larger than 64 MiB.
+    """
+    body = _dump(_written(message, cover))
+    if len(body) > MAX_LINE:
+        raise Refused(f"a message of {len(body)} bytes is more than a store takes ({MAX_LINE})")
+    return body
+
+
+def message_digest(body: bytes) -> Digest:
+    """What a ``transcribed`` entry says of a stored message."""
+    return digest("message", body)
+
+
+def read_body(body: bytes, place: int) -> tuple[Message, Cover]:
+    """Read a stored message. Whether it is what its entry says is its digest's to tell.
+
+    Raises:
+        Tampered: not a message that this version writes.
+    """
+    try:
+        return _message(json.loads(body))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Refused) as error:
+        raise Tampered(place, f"message {place} is none of this version ({type(error).__name__})") from None
 
 
 def body_of(record: Record) -> bytes:

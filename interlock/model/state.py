@@ -17,8 +17,10 @@ from interlock.model.entries import (
     Admitted,
     ChildJoined,
     ChildOpened,
+    Checkpointed,
     Decided,
     Entry,
+    Erased,
     Failed,
     Forked,
     Observed,
@@ -29,6 +31,7 @@ from interlock.model.entries import (
     RolledBack,
     Sent,
     Summarised,
+    Transcribed,
     Typed,
 )
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
@@ -99,6 +102,9 @@ class State:
             than are remembered.
         children: delegations that have not come back, by conversation: since when, and all that they may bring.
         summary: the summary that is in force, or None.
+        turn: number of turns that ended in a store; turns commit with compare-and-set on it.
+        length: number of messages in the stored transcript.
+        places: number of messages that were ever stored.
     """
 
     conversation: str = ""
@@ -115,6 +121,9 @@ class State:
     doubts: frozenset[Digest] = frozenset()
     children: Mapping[str, Delegation] = field(default_factory=lambda: MappingProxyType({}))
     summary: Summary | None = None
+    turn: int = 0
+    length: int = 0
+    places: int = 0
 
     @property
     def exposure(self) -> Taint:
@@ -176,10 +185,13 @@ def apply(state: State, entry: Entry) -> State:
             # Places mean something else now, so a summary of some of them stands for nothing. The labels stay.
             return state if state.summary is None else replace(state, summary=None)
         case RolledBack():
-            gone = state.summary is not None and entry.after < state.summary.covered
-            return replace(state, summary=None) if gone else state
-        case Forked() | Remembered() | Sent():
+            return _shortened(state, entry.after)
+        case Forked() | Remembered() | Sent() | Erased() | Checkpointed():
             return state  # somebody else begins or is told: nothing about this conversation's labels
+        case Transcribed():
+            new = len(entry.contents)
+            kept = _shortened(state, entry.keep)
+            return replace(kept, turn=entry.turn, length=entry.keep + new, places=state.places + new)
         case _:
             assert_never(entry)
 
@@ -240,6 +252,12 @@ def _resumed(state: State, entry: Resumed) -> State:
         in_flight=MappingProxyType({}),
         children=MappingProxyType({}),
     )
+
+
+def _shortened(state: State, kept: int) -> State:
+    """A summary of messages that are no longer there stands for nothing."""
+    gone = state.summary is not None and kept < state.summary.covered
+    return replace(state, summary=None) if gone else state
 
 
 def _summarised(state: State, entry: Summarised) -> State:
@@ -345,6 +363,9 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.doubts,
         state.children,
         state.summary,
+        state.turn,
+        state.length,
+        state.places,
     )
 
 

@@ -82,6 +82,8 @@ DIGESTED = {
     "document": "a document that was asked",
     "entry": "one link of the chain",
     "manifest": "all specs together",
+    "message": "a message of a stored transcript, with the labels that cover it",
+    "state": "the security state at a checkpoint",
     "tool": "one spec",
     "value": "one destination in its normal form, with its kind",
     "voice": "a party that untrusted content came from",
