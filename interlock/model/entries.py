@@ -238,6 +238,7 @@ class Sent:
     kind: Literal["sent"] = "sent"
 
 
+@dataclass(frozen=True, slots=True)
 class Transcribed:
     """The transcript in a store was changed: it is now its first ``keep`` messages and some new ones.
 
