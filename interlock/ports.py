@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from interlock.model.answers import ControlText
+from interlock.model.carried import Carried
 from interlock.model.chain import Head, Sealed
 from interlock.model.entries import Entry
 from interlock.model.look import Paths
@@ -139,7 +140,7 @@ class Namespace(Journal, Protocol):
         """
 
     def entries(self, conversation: str, *, after: int = 0, limit: int | None = None) -> tuple[Sealed, ...]:
-        """Links of the chain as stored, oldest first. Whether they fit is :func:`interlock.model.chain.verify`'s to say.
+        """Links of the chain as stored, oldest first; :func:`interlock.model.chain.verify` says whether they fit.
 
         Raises:
             JournalUnavailable: no such conversation, or it could not be read.
@@ -182,6 +183,33 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections. Whatever is asked later raises JournalUnavailable."""
+
+
+@runtime_checkable
+class Artifacts(Protocol):
+    """Which labels are on the resources that agents write and read. They only grow, and concurrent writers all count.
+
+    Keys are of no namespace: a file is the same file whoever reads it. What another namespace wrote brings its labels,
+    but not the notes that say where from.
+    """
+
+    def carried(self, keys: Sequence[str], *, namespace: str) -> Carried:
+        """What these artifacts carry together, with all that lies in them or above them
+        (:func:`interlock.model.artifacts.concerns`).
+
+        A key that names nothing, and any key when the record can't vouch for what is missing in it, gives
+        :data:`interlock.model.carried.LOST`.
+
+        Raises:
+            MemoryUnavailable: it could not be read.
+        """
+
+    def label(self, keys: Sequence[str], carried: Carried, *, namespace: str, at: str) -> None:
+        """Join labels to these artifacts. Durable when it returns.
+
+        Raises:
+            MemoryUnavailable: nothing was written.
+        """
 
 
 @runtime_checkable

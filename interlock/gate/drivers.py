@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from interlock.errors import Bug, EngineUnavailable, InterlockError, JournalUnavailable, Refused
+from interlock.errors import Bug, EngineUnavailable, InterlockError, JournalUnavailable, MemoryUnavailable, Refused
 from interlock.gate.effects import (
     Append,
     Effect,
     Evaluate,
     Execute,
+    LabelArtifacts,
     LoadState,
     Raised,
+    ReadArtifacts,
     ReadClock,
     ResolvePaths,
     Returned,
 )
 from interlock.gate.permits import Permit, executing
+from interlock.model.carried import LOST, Carried, written_by
 from interlock.model.results import Allowed, ToolResult, finished
 from interlock.model.state import State
-from interlock.ports import Clock, Engine, Files, Journal
+from interlock.ports import Artifacts, Clock, Engine, Files, Journal
 
 T = TypeVar("T")
 MAX_REMEMBERED: Final = 4096
@@ -33,13 +36,19 @@ Run = Callable[[str, dict[str, Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The ports that effects are answered from. Foreign exceptions are translated here, at the border."""
+    """The ports that effects are answered from. Foreign exceptions are translated here, at the border.
+
+    Without ``artifacts`` whatever is read is a lost record, and nothing that would need a label is written. ``pages``
+    is what calls of the conversation read, by number, for people.
+    """
 
     engine: Engine
     journal: Journal
     clock: Clock
     files: Files
     remembered: dict[bytes, str | bytes] = field(default_factory=dict)
+    artifacts: Artifacts | None = None
+    pages: Mapping[int, str] = field(default_factory=dict)
 
     def answer(self, effect: Effect) -> Any:
         """The reply to any effect but :class:`Execute`; an awaitable if the engine gave one.
@@ -59,6 +68,10 @@ class World:
                     return self.clock.now()
                 case ResolvePaths(paths=paths):
                     return self.files.resolve(paths)
+                case ReadArtifacts(keys=keys, namespace=namespace):
+                    return LOST if self.artifacts is None else self.artifacts.carried(keys, namespace=namespace)
+                case LabelArtifacts():
+                    return self._label(effect)
                 case _:
                     raise Bug(f"no port answers {type(effect).__name__}")
         except BaseException as error:
@@ -67,9 +80,17 @@ class World:
                 raise  # as it is: an error must not become its own cause
             raise translated from error
 
-    def over(self, journal: Journal) -> World:
+    def over(self, journal: Journal, pages: Mapping[int, str] | None = None) -> World:
         """The same world with another journal; what was remembered is shared."""
-        return replace(self, journal=journal)
+        return replace(self, journal=journal, pages=self.pages if pages is None else pages)
+
+    def _label(self, effect: LabelArtifacts) -> Any:
+        if self.artifacts is None:
+            raise MemoryUnavailable("there is no record of artifacts, so nothing may be written to one")
+        state = effect.state
+        voices, anybody = state.heard()
+        carried = written_by(state.conversation, state.exposure, voices, anybody, self.pages)
+        return self.artifacts.label(effect.keys, carried.under(*effect.more), namespace=state.namespace, at=effect.at)
 
     def _remembering(self, document: bytes, look: bytes) -> Any:
         """Only answers that were given are kept, never a failure. The table is bounded, and dies with the engine."""
@@ -103,6 +124,10 @@ def _checked(effect: Effect, reply: Any) -> Any:
             wanted = (str, bytes)
         case ReadClock():
             wanted = (datetime,)
+        case ReadArtifacts():
+            wanted = (Carried,)
+        case LabelArtifacts():
+            wanted = (type(None),)
         case _:
             wanted = (tuple,)
     if isinstance(reply, wanted):
@@ -117,6 +142,8 @@ def _translated(effect: Effect, error: BaseException) -> BaseException:
         return error
     if isinstance(effect, Evaluate):
         return EngineUnavailable(f"the engine raised {type(error).__name__}")
+    if isinstance(effect, ReadArtifacts | LabelArtifacts):
+        return MemoryUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
     return JournalUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from interlock.model.entries import Entry
+from interlock.model.labels import Label
 from interlock.model.results import Allowed
+from interlock.model.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,25 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadArtifacts:
+    """Answered with what these artifacts carry together, :class:`~interlock.model.carried.Carried`."""
+
+    keys: tuple[str, ...]
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelArtifacts:
+    """Answered with None once it is durable that these artifacts carry everything that the conversation holds, and
+    ``more``."""
+
+    keys: tuple[str, ...]
+    state: State
+    more: tuple[Label, ...]
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Execute:
     """Answered with :class:`Returned` or :class:`Raised`. The only effect that runs a tool."""
 
@@ -70,4 +91,4 @@ class Raised:
     error: Exception
 
 
-Effect: TypeAlias = ReadClock | LoadState | ResolvePaths | Evaluate | Append | Execute
+Effect: TypeAlias = ReadClock | LoadState | ResolvePaths | Evaluate | Append | ReadArtifacts | LabelArtifacts | Execute

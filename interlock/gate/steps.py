@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from interlock.errors import Bug, Conflict, EngineUnavailable, InterlockError, Refused, Unavailable
+from interlock.gate import artifact_steps
 from interlock.gate.effects import (
     Append,
     Effect,
@@ -144,7 +145,8 @@ def propose(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator
     for number, proposal, decision in decided:
         call_id, tool = proposal.call_id, str(proposal.tool or MALFORMED)
         if decision.verdict is Verdict.ALLOW and proposal.asked is not None:
-            allowed[call_id] = Allowed(number, proposal.asked.call, proposal.asked.spec, decision)
+            asked_for = proposal.asked
+            allowed[call_id] = Allowed(number, asked_for.call, asked_for.spec, decision, asked_for.reads)
             outcomes[call_id] = Outcome(tool, call_id, decision, number, pending=True, is_error=False)
         else:
             outcomes[call_id] = Outcome(tool, call_id, decision, number, for_model=refusal(decision))
@@ -173,7 +175,8 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
         result = _given(result)
         text = failure_text(result) if isinstance(result, BaseException) else text_for_model(result.content)
         now: datetime = yield ReadClock()
-        flight = yield from _recorded(conversation, allowed.number, _landed(allowed, result, text, stamp(now)))
+        at = stamp(now)
+        flight = yield from _recorded(conversation, allowed, _landed(allowed, result, text, at), at)
     except Bug:
         raise
     except Exception as error:  # not on record: the content must not reach the model
@@ -196,15 +199,18 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
     )
 
 
-def _recorded(conversation: str, number: int, entry: Observed | Failed) -> Generator[Effect, Any, InFlight | None]:
+def _recorded(
+    conversation: str, allowed: Allowed, entry: Observed | Failed, at: str
+) -> Generator[Effect, Any, InFlight | None]:
     """Journal an outcome, and give the call in flight that it ended. Of two results for one call, one gets None."""
     for _ in range(MAX_RACES):
         state: State = yield LoadState(conversation)
+        read = yield from artifact_steps.read_by(allowed, state.namespace, at)
         try:
-            yield Append(conversation, (entry,), state.version)
+            yield Append(conversation, (*read, entry), state.version)
         except Conflict:
             continue  # somebody wrote meanwhile, perhaps the other result of this very call
-        return state.in_flight.get(number)
+        return state.in_flight.get(allowed.number)
     raise Unavailable(f"the labels changed {MAX_RACES} times while a result was recorded")
 
 
@@ -296,10 +302,11 @@ def _decide(
     conversation: str, proposals: Sequence[_Proposal], rules: Rules, *, record: bool
 ) -> Generator[Effect, Any, _Decided]:
     now: datetime = yield ReadClock()
-    valid = [proposal.asked for proposal in proposals if proposal.asked is not None]
-    valid = yield from _located(valid)
+    proposals = yield from _located(proposals)
     for _ in range(MAX_RACES):
         state: State = yield LoadState(conversation)
+        proposals = yield from _carrying(proposals, state.namespace)
+        valid = [proposal.asked for proposal in proposals if proposal.asked is not None]
         setting = _setting(state, rules)
         judgements: list[_Judged] = []
         for place, one in enumerate(valid):
@@ -308,6 +315,9 @@ def _decide(
         decided = _numbered(proposals, judgements, state.calls)
         if not record:
             return decided
+        for _, proposal, decision in decided:
+            if proposal.asked is not None and decision.verdict is Verdict.ALLOW:
+                yield from artifact_steps.labelled(proposal.asked, state, stamp(now))
         entries = [
             _entry(number, proposal, decision, state.version, stamp(now)) for number, proposal, decision in decided
         ]
@@ -320,18 +330,32 @@ def _decide(
     raise Unavailable(f"the labels changed {MAX_RACES} times while this call was decided; try again later")
 
 
-def _located(valid: list[Asked]) -> Generator[Effect, Any, list[Asked]]:
-    """Add to each call the paths that its own ones resolve to, so that a link can't hide a protected file."""
+def _located(proposals: Sequence[_Proposal]) -> Generator[Effect, Any, list[_Proposal]]:
+    """Add to each call the paths that its own ones resolve to, so that a link can't hide a protected file, and the keys
+    of the artifacts that it names."""
     located = []
-    for one in valid:
-        if one.paths:
-            resolved: tuple[str, ...] = yield ResolvePaths(one.paths)
-            one = replace(one, paths=tuple(sorted({*one.paths, *resolved})))
-        if one.removed:
-            gone: tuple[str, ...] = yield ResolvePaths(one.removed)
-            one = replace(one, removed=tuple(sorted({*one.removed, *gone})))
-        located.append(one)
+    for proposal in proposals:
+        one = proposal.asked
+        if one is not None:
+            if one.paths:
+                resolved: tuple[str, ...] = yield ResolvePaths(one.paths)
+                one = replace(one, paths=tuple(sorted({*one.paths, *resolved})))
+            if one.removed:
+                gone: tuple[str, ...] = yield ResolvePaths(one.removed)
+                one = replace(one, removed=tuple(sorted({*one.removed, *gone})))
+            one = yield from artifact_steps.keyed(one)
+            proposal = proposal if one is proposal.asked else replace(proposal, asked=one)
+        located.append(proposal)
     return located
+
+
+def _carrying(proposals: list[_Proposal], namespace: str) -> Generator[Effect, Any, list[_Proposal]]:
+    carrying = []
+    for proposal in proposals:
+        if proposal.asked is not None and proposal.asked.reads:
+            proposal = replace(proposal, asked=(yield from artifact_steps.loaded(proposal.asked, namespace)))
+        carrying.append(proposal)
+    return carrying
 
 
 def _setting(state: State, rules: Rules) -> Setting:
@@ -425,13 +449,23 @@ def _entry(number: int, proposal: _Proposal, decision: Decision, version: int, a
         private=one.spec.private if runs else nothing,
         untrusted=one.spec.untrusted if runs else nothing,
         opens=one.spec.opens if runs else nothing,
-        voices=tuple(sorted({voice_digest(found.voice) for found in one.destinations if found.voice})) if runs else (),
-        unheard=runs and any(found.kind is Kind.UNKNOWN and found.argument for found in one.destinations),
+        voices=_voices(one) if runs else (),
+        unheard=runs and (not one.carried.heard or _somewhere(one)),
         document=decision.document,
         revision=decision.revision,
         manifest=decision.manifest,
         engine=decision.engine,
     )
+
+
+def _voices(one: Asked) -> tuple[Digest, ...]:
+    """Whose words an untrusted result would hold: those of the places that are asked, and of who wrote there."""
+    asked_there = {voice_digest(found.voice) for found in one.destinations if found.voice}
+    return tuple(sorted(asked_there.union(one.carried.voices)))
+
+
+def _somewhere(one: Asked) -> bool:
+    return any(found.kind is Kind.UNKNOWN and found.argument for found in one.destinations)
 
 
 def _refused_round(proposals: Sequence[_Proposal], rules: Rules, error: Exception) -> _Decided:

@@ -91,6 +91,8 @@ def tool(
     opens: Iterable[str] = (),
     destinations: Mapping[str, str] | None = None,
     content: Iterable[str] = (),
+    writes_to: Mapping[str, str] | None = None,
+    reads_from: Mapping[str, str] | None = None,
     effect: str = "none",
     audience: str = "",
     name: str = "",
@@ -110,6 +112,8 @@ def tool(
         "opens": list(opens),
         "destinations": dict(destinations or {}),
         "content": list(content),
+        "writes_to": dict(writes_to or {}),
+        "reads_from": dict(reads_from or {}),
         "effect": effect,
         "audience": audience,
     }
@@ -121,7 +125,8 @@ def tool(
         where = f"@tool on {function.__qualname__}"
         description = inspect.getdoc(function) or ""
         signature = inspect.signature(function)
-        _check_arguments(where, signature, [*entry["destinations"], *entry["content"]])
+        artifacts = {*entry["writes_to"], *entry["reads_from"]} - {"*"}
+        _check_arguments(where, signature, [*entry["destinations"], *entry["content"], *sorted(artifacts)])
         # The signature is part of the spec's digest: a function that takes other arguments is another tool.
         takes = [one.name for one in signature.parameters.values() if one.kind not in _VARIADIC]
         whole = {**entry, "arguments": takes, "description": json.dumps([description, str(signature)])}

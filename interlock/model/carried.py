@@ -7,7 +7,7 @@ every leg and anybody's words: absence is never cleanliness.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -118,7 +118,7 @@ def joined(found: Iterable[Carried]) -> Carried:
 
 
 def written_by(
-    conversation: str, exposure: Taint, voices: Iterable[Digest], anybody: bool, pages: dict[int, str] | None = None
+    conversation: str, exposure: Taint, voices: Iterable[Digest], anybody: bool, pages: Mapping[int, str] | None = None
 ) -> Carried:
     """What something carries that a conversation writes now: its whole exposure.
 
@@ -130,7 +130,7 @@ def written_by(
     return Carried(tuple(exposure), notes, tuple(voices), not anybody)
 
 
-def _note(source: Source, conversation: str, pages: dict[int, str]) -> str:
+def _note(source: Source, conversation: str, pages: Mapping[int, str]) -> str:
     if not source.call:
         return source.tool if " of c-" in source.tool else f"{source.tool} of {conversation}"
     call = f"call {source.call} {source.tool} of {conversation}"

@@ -167,6 +167,8 @@ def _spec(where: str, tool: ToolId, entry: ToolEntry) -> ToolSpec:
         destinations=destinations,
         content=tuple(entry.content),
         arguments=tuple(entry.arguments),
+        writes_to=tuple(entry.writes_to.items()),
+        reads_from=tuple(entry.reads_from.items()),
         description=entry.description,
     )
 

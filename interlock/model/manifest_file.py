@@ -27,6 +27,8 @@ class ToolEntry(BaseModel):
     arguments: list[str] = []
     effect: Literal["none", "write", "destroy", "control"] = "none"
     audience: Literal["closed", ""] = ""
+    writes_to: dict[str, Literal["path", "url", "table", "key"]] = {}
+    reads_from: dict[str, Literal["path", "url", "table", "key"]] = {}
     description: str = ""
 
 

@@ -6,7 +6,7 @@ A spec is a promise of the operator. What is not promised is assumed: a tool tha
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -78,6 +78,8 @@ class ToolSpec:
         destinations: argument name → kind, for arguments that name a receiver or a target.
         content: names of arguments that are payload.
         arguments: names of all arguments that the tool takes, where they are known; for `interlock check`.
+        writes_to, reads_from: argument name → kind of artifact (``path``, ``url``, ``table``, ``key``) that a call
+            writes or reads; the argument ``*`` stands for any artifact of its kind.
         description: for people, and part of the digest: a tool that describes itself anew is a new tool.
         known: False only for :func:`undeclared` tools.
         private: derived: private labels that a call joins as soon as it is allowed, whether it succeeds or fails.
@@ -96,11 +98,13 @@ class ToolSpec:
     description: str = ""
     known: bool = True
     digest: Digest = NO_DIGEST
+    writes_to: tuple[tuple[str, str], ...] = ()
+    reads_from: tuple[tuple[str, str], ...] = ()
     private: tuple[Label, ...] = field(init=False, default=())
     untrusted: tuple[Label, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        for name in ("returns", "reads", "opens", "destinations", "content", "arguments"):
+        for name in ("returns", "reads", "opens", "destinations", "content", "arguments", "writes_to", "reads_from"):
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
         private = {one for one in self.returns if leg_of(one) is Leg.PRIVATE} | set(self.reads)
         untrusted = (one for one in self.returns if leg_of(one) is Leg.UNTRUSTED)
@@ -122,6 +126,8 @@ class ToolSpec:
                 "destinations": [[name, kind.value] for name, kind in self.destinations],
                 "content": self.content,
                 "arguments": self.arguments,
+                "writes_to": self.writes_to,
+                "reads_from": self.reads_from,
                 "description": self.description,
                 "known": self.known,
             }
@@ -133,6 +139,14 @@ class ToolSpec:
         return self.egress is not Egress.NONE or bool(self.opens)
 
 
+def widened(spec: ToolSpec, returns: tuple[Label, ...], opens: tuple[Label, ...]) -> ToolSpec:
+    """The spec of one call that may bring more than its tool was declared with."""
+    wider = replace(spec, returns=(*spec.returns, *returns), opens=(*spec.opens, *opens))
+    # The digest names what the operator declared, and not what this call came upon.
+    object.__setattr__(wider, "digest", spec.digest)
+    return wider
+
+
 def undeclared(tool: ToolId) -> ToolSpec:
     """The spec of a tool that nobody declared: every leg, egress chosen, and not known (T7)."""
     return ToolSpec(
@@ -142,6 +156,7 @@ def undeclared(tool: ToolId) -> ToolSpec:
         opens=(Label("egress:unknown"),),
         egress=Egress.CHOSEN,
         effect=Effect.DESTROY,
+        writes_to=tuple(("*", kind) for kind in ("key", "path", "table", "url")),
         known=False,
     )
 

@@ -1,0 +1,67 @@
+"""The steps of a call that reads or writes artifacts (T2, T12): find their keys, load what they carry before anybody
+decides, label what will be written before it may be, and load again when the result is there."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from interlock.gate.effects import Effect, LabelArtifacts, ReadArtifacts, ResolvePaths
+from interlock.model.artifacts import ANY, UNREADABLE, carrying, key, places, to_write
+from interlock.model.carried import Carried, admissions
+from interlock.model.document import Asked
+from interlock.model.entries import Admitted
+from interlock.model.results import Allowed
+from interlock.model.state import State
+
+
+def keyed(one: Asked) -> Generator[Effect, Any, Asked]:
+    """The call with the keys of the artifacts that it names."""
+    if not one.spec.reads_from and not one.spec.writes_to:
+        return one
+    reads = yield from _keys(places(one.spec.reads_from, one.arguments))
+    writes = yield from _keys(places(one.spec.writes_to, one.arguments))
+    return replace(one, reads=reads, writes=to_write(writes))
+
+
+def _keys(named: Sequence[tuple[str, str]]) -> Generator[Effect, Any, tuple[str, ...]]:
+    keys: dict[str, None] = {}
+    for kind, text in named:
+        found: tuple[str, ...] = ()
+        if kind == "path" and text not in (ANY, UNREADABLE):
+            found = yield ResolvePaths((text,))  # a link to a file is no other file
+        keys[key(kind, text, found[0] if found else "")] = None
+    return tuple(keys)
+
+
+def loaded(one: Asked, namespace: str) -> Generator[Effect, Any, Asked]:
+    """The call with the labels that the artifacts carry which it reads, before it is decided."""
+    if not one.reads:
+        return one
+    carried: Carried = yield ReadArtifacts(one.reads, namespace)
+    # Joined with what an earlier attempt found: labels of artifacts only grow.
+    carried = one.carried.join(carried)
+    return replace(one, carried=carried, spec=carrying(one.spec, carried))
+
+
+def labelled(one: Asked, state: State, at: str) -> Generator[Effect, Any, None]:
+    """Put the labels of the conversation, and those of the call itself, on what the call will write.
+
+    INVARIANT: an artifact has its labels before the decision is on record by which it may be written. If the decision
+    is then made anew and refused, a label too many is kept.
+    """
+    if one.writes:
+        yield LabelArtifacts(one.writes, state, (*one.spec.private, *one.spec.untrusted, *one.spec.opens), at)
+
+
+def read_by(allowed: Allowed, namespace: str, at: str) -> Generator[Effect, Any, list[Admitted]]:
+    """The entries for what the call has read, however it ended.
+
+    Asked again after the call: labels are on an artifact before its content is, so whatever the call saw, they are
+    there by now.
+    """
+    if not allowed.reads:
+        return []
+    carried: Carried = yield ReadArtifacts(allowed.reads, namespace)
+    return admissions(carried, at, ", ".join(allowed.reads)) if carried.labels else []
