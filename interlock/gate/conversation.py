@@ -18,6 +18,7 @@ from typing import Any, Protocol, Self
 from interlock.errors import Bug, JournalUnavailable, Refused, WrongJournal
 from interlock.gate.steps import stamp
 from interlock.locks import LOCK
+from interlock.model.carried import Carried, admissions, written_by
 from interlock.model.digests import NO_DIGEST, content_digest
 from interlock.model.entries import (
     Admitted,
@@ -27,6 +28,7 @@ from interlock.model.entries import (
     Entry,
     Failed,
     Forked,
+    Notes,
     Observed,
     Opened,
     Rewritten,
@@ -85,6 +87,7 @@ class Conversation:
         "_journal",
         "_keeper",
         "_namespace",
+        "_pages",
         "_transcript",
         "_waiting",
     )
@@ -106,6 +109,7 @@ class Conversation:
         self._waiting: list[Entry] = [opened]
         self._early = apply(State(), opened)
         self._heirs: list[_Heir] = []
+        self._pages: dict[int, str] = {}
 
     # --- constructors -----------------------------------------------------------------------------------------------
 
@@ -200,6 +204,17 @@ class Conversation:
         """Taint joined with the labels of everything under way: calls without an outcome, delegated work. Decisions
         use this."""
         return self.state.exposure
+
+    @property
+    def pages(self) -> dict[int, str]:
+        """What the newest calls read, by number, for people: in this process only, since no journal holds addresses."""
+        return self._pages
+
+    def carried(self) -> Carried:
+        """What something carries that this conversation writes now: its whole exposure, and where it came from."""
+        state = self.state
+        voices, anybody = state.heard()
+        return written_by(self._id, state.exposure, voices, anybody, self._pages)
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
@@ -342,9 +357,13 @@ class Conversation:
         transcript = self._transcript
         messages, covers = answered(transcript.messages, transcript.covers)
         now = Transcript(messages, covers, pressure=transcript.pressure)
-        other._begin(inherited(state, self._now(), other.id), self._clock, now)
+        opened = replace(inherited(state, self._now(), other.id), notes=self._notes(state))
+        other._begin(opened, self._clock, now)
         for entry in told:
             other.record(entry)
+
+    def _notes(self, state: State) -> Notes:
+        return written_by(self._id, state.exposure, (), True, self._pages).notes
 
     def child(self, task: str, *, tools: Iterable[ToolSpec] | None = None) -> Child:
         """A conversation for a sub-agent, which begins with this one's exposure before its first message.
@@ -386,7 +405,8 @@ class Conversation:
         voices, anybody = state.heard()
         heard = not anybody and len(voices) <= MAX_VOICES
         sorted_voices = tuple(sorted(voices))[:MAX_VOICES]
-        self.record(ChildJoined(self._now(), child.id, tuple(state.exposure), sorted_voices, heard))
+        notes = child._notes(state)
+        self.record(ChildJoined(self._now(), child.id, tuple(state.exposure), sorted_voices, heard, notes))
 
     def restart_from_trusted(self, *, instructions: str = "") -> Conversation:
         """Begin anew with nothing but the person's typed words: the sound way out of a tainted conversation.
@@ -425,7 +445,7 @@ class Conversation:
         with LOCK:
             state, transcript = self.state, self._transcript
         messages, covers = answered(transcript.messages, transcript.covers)
-        return _revived, (inherited(state, self._now(), ""), messages, covers)
+        return _revived, (replace(inherited(state, self._now(), ""), notes=self._notes(state)), messages, covers)
 
     # --- the journal ------------------------------------------------------------------------------------------------
 
@@ -547,7 +567,9 @@ class Child(Conversation):
             known = self._parent.exposure
             new = tuple(sorted(one for one in brought if one not in known))
             if new:
-                self._parent.record(Admitted(self._now(), self.id, new, NO_DIGEST, 0, unheard=True))
+                fresh = Carried(new, self._notes(self.state), heard=False)
+                for entry in admissions(fresh, self._now(), self.id):
+                    self._parent.record(entry)
 
     def __enter__(self) -> Self:
         return self

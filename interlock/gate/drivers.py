@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -31,6 +31,7 @@ from interlock.ports import Artifacts, Clock, Engine, Files, Journal
 
 T = TypeVar("T")
 MAX_REMEMBERED: Final = 4096
+MAX_PAGES: Final = 256
 Run = Callable[[str, dict[str, Any]], Any]
 
 
@@ -48,7 +49,7 @@ class World:
     files: Files
     remembered: dict[bytes, str | bytes] = field(default_factory=dict)
     artifacts: Artifacts | None = None
-    pages: Mapping[int, str] = field(default_factory=dict)
+    pages: dict[int, str] = field(default_factory=dict)
 
     def answer(self, effect: Effect) -> Any:
         """The reply to any effect but :class:`Execute`; an awaitable if the engine gave one.
@@ -62,7 +63,9 @@ class World:
                     return self.engine.evaluate(document) if look is None else self._remembering(document, look)
                 case LoadState(conversation=conversation):
                     return self.journal.state(conversation)
-                case Append(conversation=conversation, entries=entries, expected=expected):
+                case Append(conversation=conversation, entries=entries, expected=expected, pages=pages):
+                    for number, page in pages:
+                        note(self.pages, number, page)  # before: whoever is told of the entries may ask
                     return self.journal.append(conversation, entries, expected=expected)
                 case ReadClock():
                     return self.clock.now()
@@ -80,7 +83,7 @@ class World:
                 raise  # as it is: an error must not become its own cause
             raise translated from error
 
-    def over(self, journal: Journal, pages: Mapping[int, str] | None = None) -> World:
+    def over(self, journal: Journal, pages: dict[int, str] | None = None) -> World:
         """The same world with another journal; what was remembered is shared."""
         return replace(self, journal=journal, pages=self.pages if pages is None else pages)
 
@@ -103,6 +106,14 @@ class World:
                 self.remembered.clear()
             self.remembered[look] = answer
         return answer
+
+
+def note(pages: dict[int, str], number: int, page: str) -> None:
+    """Remember what a call read, for people; of many calls the newest."""
+    if page:
+        pages[number] = page
+        for old in sorted(pages)[:-MAX_PAGES]:
+            del pages[old]
 
 
 # What may pass: our own errors, and what ends an interpreter.

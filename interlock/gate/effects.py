@@ -44,11 +44,15 @@ class Evaluate:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Answered with the state after these entries, which are then durable."""
+    """Answered with the state after these entries, which are then durable.
+
+    ``pages`` is what the calls read that are allowed here, by number, for people; no journal has it.
+    """
 
     conversation: str
     entries: Sequence[Entry]
     expected: int | None
+    pages: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class Guard:
         conversation.bind(now.world.journal)
         self.conversation = conversation
         self._ledger = Ledger(conversation)
-        self._seen = (now, replace(now, world=now.world.over(self._ledger)))
+        self._seen = (now, replace(now, world=now.world.over(self._ledger, conversation.pages)))
         self._source = current
         self._decided = decided
 
@@ -57,7 +57,7 @@ class Guard:
         """What is in force now, with this conversation's own view of its journal."""
         now, ours = self._source(), self._seen
         if ours[0] is not now:  # reloaded; one tuple, so that no thread sees half of it
-            self._seen = ours = (now, replace(now, world=now.world.over(self._ledger)))
+            self._seen = ours = (now, replace(now, world=now.world.over(self._ledger, self.conversation.pages)))
         return ours[1]
 
     # --- primitives -------------------------------------------------------------------------------------------------

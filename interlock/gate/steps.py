@@ -29,6 +29,7 @@ from interlock.gate.effects import (
     Returned,
 )
 from interlock.model.answers import ControlText, judged, parse_answers
+from interlock.model.artifacts import page_of
 from interlock.model.calls import Call, FrozenCall, call_digest, freeze, is_call_id
 from interlock.model.canonical import pack
 from interlock.model.decisions import (
@@ -323,7 +324,7 @@ def _decide(
         ]
         try:
             # INVARIANT: the decision is on record before anything can happen because of it (T8).
-            yield Append(conversation, entries, state.version)
+            yield Append(conversation, entries, state.version, _pages(decided))
         except Conflict:
             continue  # the labels changed while we thought: decide anew under the new ones
         return decided
@@ -466,6 +467,17 @@ def _voices(one: Asked) -> tuple[Digest, ...]:
 
 def _somewhere(one: Asked) -> bool:
     return any(found.kind is Kind.UNKNOWN and found.argument for found in one.destinations)
+
+
+def _pages(decided: _Decided) -> tuple[tuple[int, str], ...]:
+    """What the allowed calls will read of strangers' words or of private data."""
+    return tuple(
+        (number, page_of(one.asked.call, one.asked.spec))
+        for number, one, decision in decided
+        if one.asked is not None
+        and decision.verdict is Verdict.ALLOW
+        and (one.asked.spec.untrusted or one.asked.spec.private)
+    )
 
 
 def _refused_round(proposals: Sequence[_Proposal], rules: Rules, error: Exception) -> _Decided:

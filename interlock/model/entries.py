@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
+Notes: TypeAlias = tuple[tuple[Label, str], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A conversation began. Everything but the names is empty for a new one.
@@ -30,6 +33,7 @@ class Opened:
         voices: digests of the parties whose words came along.
         heard: ``voices`` is all of them. Otherwise untrusted labels may be anybody's words.
         doubts: digests of calls of which nobody knows whether they happened.
+        notes: label → where it came from before that, for people.
     """
 
     at: str
@@ -42,6 +46,7 @@ class Opened:
     voices: tuple[Digest, ...] = ()
     heard: bool = False
     doubts: tuple[Digest, ...] = ()
+    notes: Notes = ()
     kind: Literal["opened"] = "opened"
 
 
@@ -180,13 +185,17 @@ class ChildOpened:
 
 @dataclass(frozen=True, slots=True)
 class ChildJoined:
-    """Delegated work came back, however it ended. ``heard``: ``voices`` is everybody whose words came along."""
+    """Delegated work came back, however it ended. ``heard``: ``voices`` is everybody whose words came along.
+
+    ``notes``: label → where the child had it from, for people.
+    """
 
     at: str
     conversation: str
     labels: tuple[Label, ...]
     voices: tuple[Digest, ...] = ()
     heard: bool = False
+    notes: Notes = ()
     kind: Literal["child_joined"] = "child_joined"
 
 
@@ -344,6 +353,8 @@ def read_entry(value: Any, sequence: int = 0) -> Entry:
         for name in ("labels", "private", "untrusted", "opens"):
             for one in getattr(entry, name, ()):
                 label(one)
+        for one, _ in getattr(entry, "notes", ()):
+            label(one)
     except Refused:
         raise Tampered(sequence, "holds a label that is none") from None
     return entry

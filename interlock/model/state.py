@@ -23,6 +23,7 @@ from interlock.model.entries import (
     Erased,
     Failed,
     Forked,
+    Notes,
     Observed,
     Opened,
     Remembered,
@@ -233,7 +234,7 @@ def _opened(state: State, entry: Opened) -> State:
         namespace=entry.namespace,
         parent=entry.parent,
         version=state.version + 1,
-        taint=_joined(state.taint, entry.labels, source),
+        taint=_noted(state.taint, entry.labels, entry.notes, source),
         typed=_more(state.typed, entry.typed, MAX_TYPED),
         texts=_more(state.texts, entry.texts, MAX_TEXTS),
     )
@@ -294,7 +295,7 @@ def _delegated(state: State, entry: ChildOpened) -> State:
 def _returned(state: State, entry: ChildJoined) -> State:
     left = {name: one for name, one in state.children.items() if name != entry.conversation}
     heard = _heard(state, entry.voices, unheard=not entry.heard) if _untrusted(entry.labels) else state
-    taint = _joined(state.taint, entry.labels, Source(entry.at, 0, entry.conversation))
+    taint = _noted(state.taint, entry.labels, entry.notes, Source(entry.at, 0, entry.conversation))
     return replace(heard, version=state.version + 1, taint=taint, children=MappingProxyType(left))
 
 
@@ -385,6 +386,16 @@ def _heard(state: State, voices: tuple[Digest, ...], *, unheard: bool) -> State:
         return state
     together = state.voices | frozenset(voices)
     return replace(state, deafening=True) if len(together) > MAX_VOICES else replace(state, voices=together)
+
+
+def _noted(taint: Taint, labels: tuple[Label, ...], notes: Notes, source: Source) -> Taint:
+    """Join labels that came from another conversation; those that have a note say so as their source."""
+    told: set[Label] = set()
+    for one, note in notes:
+        if one in labels and one not in told:
+            told.add(one)
+            taint = _joined(taint, (one,), replace(source, tool=note))
+    return _joined(taint, tuple(one for one in labels if one not in told), source)
 
 
 def _joined(taint: Taint, labels: tuple[Label, ...], source: Source) -> Taint:
