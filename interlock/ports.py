@@ -139,7 +139,7 @@ class Namespace(Journal, Protocol):
         """
 
     def entries(self, conversation: str, *, after: int = 0, limit: int | None = None) -> tuple[Sealed, ...]:
-        """Links of the chain as stored, oldest first. Whether they fit is :func:`interlock.model.chain.verify`'s to say.
+        """Links of the chain as stored, oldest first. Whether they fit is ``interlock.model.chain.verify``'s to say.
 
         Raises:
             JournalUnavailable: no such conversation, or it could not be read.

@@ -1,7 +1,7 @@
 """Checkpoints: the state after so many entries, as bytes, so that folding may begin there.
 
-A checkpoint stands beside the journal and is named by its digest in a ``checkpointed`` entry, so the chain covers it. It
-is believed only where that entry, and every entry after it, fits the head; otherwise all entries are folded.
+A checkpoint stands beside the journal and is named by its digest in a ``checkpointed`` entry, so the chain covers it.
+It is believed only where that entry, and every entry after it, fits the head; otherwise all entries are folded.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from typing import Final, assert_never
 from interlock.model.digests import NO_DIGEST, Digest
 from interlock.model.entries import (
     Admitted,
+    Checkpointed,
     ChildJoined,
     ChildOpened,
-    Checkpointed,
     Decided,
     Entry,
     Erased,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from interlock.errors import Tampered
-from interlock.locks import LOCK
+from interlock.locks import LEAF
 from interlock.model.chain import GENESIS, seal
 from interlock.model.checkpoints import read_state, state_digest
 from interlock.model.digests import Digest
@@ -29,9 +29,9 @@ CHECKPOINT_EVERY: Final = 1000
 class Fold:
     """The state after entry ``sequence``, whose digest is ``digest``."""
 
-    state: State = State()
-    sequence: int = 0
-    digest: Digest = GENESIS
+    state: State
+    sequence: int
+    digest: Digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Link:
     digest: Digest
 
 
-BEGINNING: Final = Fold()
+BEGINNING: Final = Fold(State(), 0, GENESIS)
 
 
 def advanced(fold: Fold, links: Iterable[Link]) -> Fold:
@@ -94,7 +94,7 @@ class Folds:
 
     def known(self, key: tuple[str, str]) -> Fold:
         """What is remembered, or the beginning."""
-        with LOCK:
+        with LEAF:
             found = self._known.get(key)
             if found is None:
                 return BEGINNING
@@ -103,7 +103,7 @@ class Folds:
 
     def remember(self, key: tuple[str, str], fold: Fold) -> None:
         """Keep a fold, unless another thread has got further."""
-        with LOCK:
+        with LEAF:
             old = self._known.get(key)
             if old is not None:
                 if old.sequence >= fold.sequence:
@@ -117,7 +117,7 @@ class Folds:
                 self._weight -= _weight(forgotten.state)
 
     def forget(self, key: tuple[str, str]) -> None:
-        with LOCK:
+        with LEAF:
             old = self._known.pop(key, None)
             if old is not None:
                 self._weight -= _weight(old.state)

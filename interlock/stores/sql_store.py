@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from interlock.errors import Conflict, JournalUnavailable, Refused, Tampered
+from interlock.errors import Conflict, JournalUnavailable, Tampered
 from interlock.model.chain import GENESIS, Head, Sealed, authentic, head, seal
 from interlock.model.checkpoints import state_body, state_digest
 from interlock.model.digests import Digest
@@ -65,10 +65,12 @@ _RETIRE = (
     " WHERE namespace = ? AND conversation = ? AND retired = 0 ORDER BY place DESC LIMIT ?) newest)"
 )
 _COLUMNS = "SELECT place, entry, slot, body, retired FROM interlock_messages WHERE namespace = ? AND conversation = ?"
-_NEWEST = f"{_COLUMNS} AND retired = 0 AND place > ? AND place < ? ORDER BY place DESC LIMIT ?"  # noqa: S608 - constants
-_OLDEST = f"{_COLUMNS} AND place > ? ORDER BY place LIMIT ?"  # noqa: S608 - constants
+_NEWEST = f"{_COLUMNS} AND retired = 0 AND place > ? AND place < ? ORDER BY place DESC LIMIT ?"
+_OLDEST = f"{_COLUMNS} AND place > ? ORDER BY place LIMIT ?"
 _ERASE = "UPDATE interlock_messages SET body = ? WHERE namespace = ? AND conversation = ? AND length(body) > 0"
-_NAMES = "SELECT conversation FROM interlock_heads WHERE namespace = ? AND conversation > ? ORDER BY conversation LIMIT ?"
+_NAMES = (
+    "SELECT conversation FROM interlock_heads WHERE namespace = ? AND conversation > ? ORDER BY conversation LIMIT ?"
+)
 
 
 class SqlStore:

@@ -226,5 +226,3 @@ def connect(path: Path, synchronous: str = "FULL", timeout: float = 30.0) -> sql
         connection.close()
         raise
     return connection
-
-

@@ -9,6 +9,7 @@ from typing import Final
 from interlock.errors import Refused, TurnConflict
 from interlock.model.digests import NO_DIGEST
 from interlock.model.entries import Admitted, Entry, Opened, Transcribed
+from interlock.model.messages import Role
 from interlock.model.records import Change, message_body, message_digest
 from interlock.model.state import State, apply
 
@@ -48,8 +49,11 @@ def bodies_of(changes: Sequence[Change]) -> tuple[tuple[bytes, ...], ...]:
     """The new messages of each change as bytes. Done before anything is locked.
 
     Raises:
-        Refused: one is too large.
+        Refused: one is too large, or in the system role: instructions come from the operator, each time anew. Kept in
+            a transcript, they would come from whoever can write to the store.
     """
+    if any(message.role is Role.SYSTEM for one in changes for message in one.messages):
+        raise Refused("a transcript keeps no message in the system role; give the model its instructions each time")
     return tuple(tuple(map(message_body, one.messages, one.covers)) for one in changes)
 
 
