@@ -26,7 +26,7 @@ from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.sources import Source, read_folder, shipped_directory, shipped_sources
-from interlock.ports import Clock, Engine, Files, Journal
+from interlock.ports import Clock, Engine, Files, Journal, Store
 from interlock.stores.memory import MemoryJournal
 
 if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manifest in code needs none of them
@@ -121,7 +121,7 @@ class Interlock:
         policies: Iterable[str | os.PathLike[str]] = (),
         settings: Mapping[str, Any] | None = None,
         engine: Engine | None = None,
-        journal: Journal | None = None,
+        journal: Journal | Store | None = None,
         clock: Clock | None = None,
         files: Files | None = None,
         protected: Iterable[str | os.PathLike[str]] = (),
@@ -133,7 +133,8 @@ class Interlock:
             policies: directories or archives of the user's own controls, beside the shipped ones.
             settings: of the shipped controls; unknown ones are refused.
             engine: answers documents; by default the embedded one with the shipped and the given controls.
-            journal: where decisions are recorded; by default in memory, which is said once in the log.
+            journal: where decisions are recorded: a journal, or a store, in which each conversation has its namespace.
+                By default in memory, which is said once in the log.
             files: resolves paths in arguments; by default on this machine, relative to the current folder. Give
                 ``LocalFiles(base)`` when the tools work in another one.
             protected: more files and folders that only Interlock's operator may change.
@@ -163,7 +164,7 @@ class Interlock:
         *,
         workspace: str | os.PathLike[str] | None = None,
         tools: Iterable[Tool] = (),
-        journal: Journal | None = None,
+        journal: Journal | Store | None = None,
         clock: Clock | None = None,
         files: Files | None = None,
     ) -> Self:
@@ -185,7 +186,7 @@ class Interlock:
         cls,
         read: Callable[[], Parts],
         engine: Engine | None,
-        journal: Journal | None,
+        journal: Journal | Store | None,
         clock: Clock | None,
         files: Files | None = None,
     ) -> Self:
@@ -197,7 +198,7 @@ class Interlock:
         self,
         read: Callable[[], Parts],
         engine: Engine | None,
-        journal: Journal | None,
+        journal: Journal | Store | None,
         clock: Clock | None,
         files: Files | None,
     ) -> None:
@@ -218,7 +219,7 @@ class Interlock:
         return self._active.world.engine
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> Journal | Store:
         return self._active.world.journal
 
     def guard(self, conversation: Conversation) -> Guard:

@@ -140,7 +140,7 @@ class Namespace(Journal, Protocol):
         """
 
     def entries(self, conversation: str, *, after: int = 0, limit: int | None = None) -> tuple[Sealed, ...]:
-        """Links of the chain as stored, oldest first; :func:`interlock.model.chain.verify` says whether they fit.
+        """Links of the chain as stored, oldest first. Whether they fit is ``interlock.model.chain.verify``'s to say.
 
         Raises:
             JournalUnavailable: no such conversation, or it could not be read.

@@ -38,6 +38,7 @@ from interlock.model.entries import (
 )
 from interlock.model.labels import EVERY_LEG, Label, Taint, label
 from interlock.model.messages import Message, Role, Text
+from interlock.model.names import namespace_name
 from interlock.model.origins import typed_values
 from interlock.model.pressure import Pressure, size_of
 from interlock.model.state import MAX_VOICES, State, apply, inherited
@@ -93,8 +94,7 @@ class Conversation:
     )
 
     def __init__(self, *, namespace: str = "default", labels: Iterable[str] = (), clock: Clock | None = None) -> None:
-        if not namespace or len(namespace) > 128 or not namespace.isprintable():
-            raise Refused("a namespace is printable text of 1 to 128 characters")
+        namespace_name(namespace)
         clock = clock or SystemClock()
         brought = tuple(sorted({label(one) for one in labels}))
         self._begin(Opened(stamp(clock.now()), new_id(), namespace, "", brought), clock, Transcript())
@@ -229,8 +229,9 @@ class Conversation:
             raise Refused(f"a conversation takes messages, not {type(message).__name__}")
         for image in message.images:
             self.record(Admitted(self._now(), "image", (IMAGE,), content_digest(image.media_type), len(image.payload)))
+        cover = self._cover()  # of now at least; read outside, since a store may take its time
         with LOCK:
-            self._transcript = self._transcript.pushed(message, self._cover())
+            self._transcript = self._transcript.pushed(message, cover)
 
     def say(self, text: str, *, pasted: bool = False) -> None:
         """Add text that the person typed, or, with ``pasted``, text that they brought from somewhere else.
@@ -246,8 +247,9 @@ class Conversation:
             raise Refused("a person says text")
         self._transcript.said(text, ())  # refused before anything is on record
         self.record(self._pasted(text) if pasted else self._typed(text))
+        cover = self._cover()
         with LOCK:
-            self._transcript = self._transcript.said(text, self._cover())
+            self._transcript = self._transcript.said(text, cover)
 
     def snapshot(self) -> Snapshot:
         """The messages as they stand, for :meth:`roll_back_failed_turn`. A run starts here: ``rewritten`` is empty."""
@@ -506,22 +508,28 @@ class Conversation:
                 _done(journal.open(tuple(self._waiting)))
                 self._journal = journal
                 self._waiting = []
-            elif self._journal is not journal and self._keeper is None:
+            elif self._journal != journal and self._keeper is None:
                 raise WrongJournal(
                     f"conversation {self._id} already writes to another journal;"
                     " build both Interlocks with the same journal="
                 )
 
     def moved(self, journal: Journal, keeper: Keeper) -> None:
-        """Give this conversation to a session, with everything that is on record of it. For sessions.
+        """Give this conversation to a session or a store, with everything that is on record of it. For those.
+
+        A conversation that writes to this very journal already only gets its keeper.
 
         Raises:
             WrongJournal: it has a session already, or a journal that can't hand over its entries.
+            Refused: the journal is one of another namespace.
         """
         with LOCK:
             entries: Sequence[Entry] = self._waiting
             if self._keeper is not None:
                 raise WrongJournal(f"conversation {self._id} is recorded by another session; fork it")
+            if self._journal == journal:
+                self._keeper = keeper
+                return
             if self._journal is not None:
                 chain = getattr(self._journal, "entries", None)
                 if chain is None:
@@ -591,6 +599,11 @@ class Ledger:
     def open(self, entries: Sequence[Entry]) -> State:
         """A conversation that exists is not opened again."""
         raise Bug(f"the ledger of a conversation was asked to open one ({len(entries)} entries)")
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the journal waits for a disk or a server; see :class:`interlock.ports.Namespace`."""
+        return bool(getattr(self._conversation._journal, "blocks", False))
 
     def state(self, conversation: str) -> State:
         """See :meth:`interlock.ports.Journal.state`."""

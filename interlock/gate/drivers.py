@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from interlock.errors import Bug, EngineUnavailable, InterlockError, JournalUnavailable, MemoryUnavailable, Refused
 from interlock.gate.effects import (
@@ -27,7 +27,7 @@ from interlock.gate.permits import Permit, executing
 from interlock.model.carried import LOST, Carried, written_by
 from interlock.model.results import Allowed, ToolResult, finished
 from interlock.model.state import State
-from interlock.ports import Artifacts, Clock, Engine, Files, Journal
+from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
 
 T = TypeVar("T")
 MAX_REMEMBERED: Final = 4096
@@ -44,7 +44,7 @@ class World:
     """
 
     engine: Engine
-    journal: Journal
+    journal: Journal | Store
     clock: Clock
     files: Files
     remembered: dict[bytes, str | bytes] = field(default_factory=dict)
@@ -62,11 +62,11 @@ class World:
                 case Evaluate(document=document, look=look):
                     return self.engine.evaluate(document) if look is None else self._remembering(document, look)
                 case LoadState(conversation=conversation):
-                    return self.journal.state(conversation)
+                    return self._ledger.state(conversation)
                 case Append(conversation=conversation, entries=entries, expected=expected, pages=pages):
                     for number, page in pages:
                         note(self.pages, number, page)  # before: whoever is told of the entries may ask
-                    return self.journal.append(conversation, entries, expected=expected)
+                    return self._ledger.append(conversation, entries, expected=expected)
                 case ReadClock():
                     return self.clock.now()
                 case ResolvePaths(paths=paths):
@@ -82,6 +82,16 @@ class World:
             if translated is error:
                 raise  # as it is: an error must not become its own cause
             raise translated from error
+
+    @property
+    def _ledger(self) -> Journal:
+        return cast(Journal, self.journal)  # the world of a guard is over its conversation's own ledger
+
+    def waits(self, effect: Effect) -> bool:
+        """Does the answer wait for a disk or a server? Then it must not be had in an event loop's own thread."""
+        if isinstance(effect, ReadArtifacts | LabelArtifacts):
+            return getattr(self.artifacts, "blocks", False) is True
+        return isinstance(effect, LoadState | Append) and getattr(self.journal, "blocks", False) is True
 
     def over(self, journal: Journal, pages: dict[int, str] | None = None) -> World:
         """The same world with another journal; what was remembered is shared."""
@@ -189,6 +199,8 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
             try:
                 if isinstance(effect, Execute):
                     reply = await aexecute(effect.allowed, run)
+                elif world.waits(effect):
+                    reply = _checked(effect, await _elsewhere(world, effect))
                 else:
                     reply = world.answer(effect)
                     if inspect.isawaitable(reply):
@@ -201,6 +213,13 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
     except StopIteration as stop:
         value: T = stop.value
         return value
+
+
+async def _elsewhere(world: World, effect: Effect) -> Any:
+    """In a worker thread. A task that is cancelled meanwhile may still have written: what it wrote stands."""
+    import asyncio  # loaded already: this runs in its loop
+
+    return await asyncio.to_thread(world.answer, effect)
 
 
 async def _translating(effect: Effect, reply: Any) -> Any:

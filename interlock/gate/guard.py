@@ -21,6 +21,7 @@ from interlock.model.entries import Admitted
 from interlock.model.labels import label
 from interlock.model.origins import parties
 from interlock.model.results import Outcome, Ticket, ToolResult, printable
+from interlock.ports import Store
 
 # The guards around this code, innermost last. A tuple in a context variable: each task and thread has its own.
 _AROUND: ContextVar[tuple[Guard, ...]] = ContextVar("interlock_guards", default=())
@@ -46,7 +47,9 @@ class Guard:
     def __init__(self, conversation: Conversation, current: Callable[[], Active], decided: Decided) -> None:
         """``current`` gives what is in force now; it is read once per step, so a reload never splits a decision."""
         now = current()
-        conversation.bind(now.world.journal)
+        journal = now.world.journal
+        # A store holds many namespaces; a conversation only ever sees its own.
+        conversation.bind(journal.within(conversation.namespace) if isinstance(journal, Store) else journal)
         self.conversation = conversation
         self._ledger = Ledger(conversation)
         self._seen = (now, replace(now, world=now.world.over(self._ledger, conversation.pages)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from interlock.model.digests import Digest, digest
 from interlock.model.entries import Entry, encode, read_entry
 from interlock.model.labels import EVERY_LEG, Label, label
 from interlock.model.messages import Block, Image, Message, Role, Text, ToolAnswer, ToolUse
-from interlock.model.transcript import Cover
+from interlock.model.transcript import Cover, common
 
 MAX_LINE: Final = 64 * MAX_BYTES
 
@@ -65,6 +65,24 @@ class StoredMessage:
     message: Message | None
     cover: Cover
     retired: int = 0
+
+
+def changes_between(states: Iterable[tuple[Sequence[Message], Sequence[Cover]]], base: int = 0) -> tuple[Change, ...]:
+    """How each list of messages becomes the next one.
+
+    Args:
+        states: lists with their covers; the first is the one that stands.
+        base: how many older messages stand before all of them.
+    """
+    found: list[Change] = []
+    before: Sequence[Message] | None = None
+    for messages, covers in states:
+        if before is not None:
+            keep = common(before, messages)
+            if keep < len(before) or keep < len(messages):
+                found.append(Change(base + keep, tuple(messages[keep:]), tuple(covers[keep:])))
+        before = messages
+    return tuple(found)
 
 
 def message_body(message: Message, cover: Cover) -> bytes:

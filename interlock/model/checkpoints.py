@@ -1,0 +1,79 @@
+"""Checkpoints: the state after so many entries, as bytes, so that folding may begin there.
+
+A checkpoint stands beside the journal and is named by its digest in a ``checkpointed`` entry, so the chain covers it.
+It is believed only where that entry, and every entry after it, fits the head; otherwise all entries are folded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from interlock.errors import Tampered
+from interlock.model.digests import Digest, digest
+from interlock.model.labels import Taint
+from interlock.model.state import Delegation, InFlight, State, Summary
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+def state_body(state: State) -> bytes:
+    """A state as canonical bytes: equal states give equal bytes."""
+    value = {one.name: getattr(state, one.name) for one in fields(State)}
+    value["taint"] = [[label, source] for label, source in state.taint.items]
+    for name in ("typed", "voices", "texts", "doubts"):
+        value[name] = sorted(value[name])
+    # As lists: which call is the oldest in flight depends on their order.
+    value["in_flight"] = list(state.in_flight.items())
+    value["children"] = list(state.children.items())
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
+def state_digest(body: bytes) -> Digest:
+    """What a ``checkpointed`` entry says of a state."""
+    return digest("state", body)
+
+
+def read_state(body: bytes) -> State:
+    """Read a state. Whether it is what its entry says is its digest's to tell.
+
+    Raises:
+        Tampered: not a state that this version writes, to the byte.
+    """
+    from pydantic import ValidationError
+
+    try:
+        value: Any = orjson.loads(body)
+        adapters = _adapters()
+        for name in ("typed", "voices", "texts", "doubts"):
+            value[name] = frozenset(value[name])
+        value["taint"] = Taint(adapters["taint"].validate_python(value["taint"]))
+        value["in_flight"] = MappingProxyType(dict(adapters["in_flight"].validate_python(value["in_flight"])))
+        value["children"] = MappingProxyType(dict(adapters["children"].validate_python(value["children"])))
+        value["summary"] = adapters["summary"].validate_python(value["summary"])
+        state = State(**value)
+        same = state_body(state) == body
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise Tampered(0, f"not a state of this version ({type(error).__name__})") from None
+    if not same:
+        raise Tampered(0, "not the canonical form of its state")
+    return state
+
+
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    from pydantic import TypeAdapter
+
+    from interlock.model.labels import Label, Source
+
+    return {
+        "taint": TypeAdapter(tuple[tuple[Label, Source], ...]),
+        "in_flight": TypeAdapter(list[tuple[int, InFlight]]),
+        "children": TypeAdapter(list[tuple[str, Delegation]]),
+        "summary": TypeAdapter(Summary | None),
+    }
