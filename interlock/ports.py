@@ -14,10 +14,13 @@ from typing import Protocol, runtime_checkable
 from interlock.model.answers import ControlText
 from interlock.model.carried import Carried
 from interlock.model.chain import Head, Sealed
+from interlock.model.digests import Digest
 from interlock.model.entries import Entry
+from interlock.model.facts import Fact, Selection, Vector
 from interlock.model.look import Paths
 from interlock.model.records import Change, StoredMessage
 from interlock.model.state import State
+from interlock.model.summaries import StoredSummary
 
 
 @runtime_checkable
@@ -204,12 +207,63 @@ class Artifacts(Protocol):
             MemoryUnavailable: it could not be read.
         """
 
-    def label(self, keys: Sequence[str], carried: Carried, *, namespace: str, at: str) -> None:
+    def label(self, keys: Sequence[str], carried: Carried, *, namespace: str) -> None:
         """Join labels to these artifacts. Durable when it returns.
 
         Raises:
             MemoryUnavailable: nothing was written.
         """
+
+
+@runtime_checkable
+class Facts(Protocol):
+    """Facts that agents wrote for other conversations. The namespace is part of every query: a fact of another one is
+    not there. Labels only grow, and stay when the text is deleted."""
+
+    def put(self, namespace: str, fact: Fact, *, expected: int, limit: int, vector: Vector | None = None) -> Fact:
+        """Store a revision in place of revision ``expected`` (0: there is none yet).
+
+        Args:
+            limit: facts that the namespace may hold.
+
+        Returns:
+            The fact with the labels of all its revisions.
+
+        Raises:
+            Conflict: the fact is at another revision.
+            Refused: the namespace is full.
+            MemoryUnavailable: nothing was written.
+        """
+
+    def fact(self, namespace: str, id: str) -> Fact | None:
+        """One fact, also one whose text was deleted. Raises MemoryUnavailable."""
+
+    def search(self, namespace: str, words: Sequence[str], limit: int) -> tuple[Fact, ...]:
+        """The facts that hold most of these words (:func:`interlock.model.facts.ranked`). Raises MemoryUnavailable."""
+
+    def near(self, namespace: str, vector: Vector, limit: int) -> tuple[Fact, ...]:
+        """The facts whose vectors are nearest. Raises MemoryUnavailable."""
+
+    def forget(self, namespace: str, selection: Selection) -> int:
+        """Delete texts and vectors. Labels stay.
+
+        Returns:
+            How many facts lost their text.
+
+        Raises:
+            MemoryUnavailable: not all were deleted.
+        """
+
+
+@runtime_checkable
+class Summaries(Protocol):
+    """Texts of summaries by the digest that the journal names. A text that is lost is made anew from the transcript."""
+
+    def keep(self, namespace: str, conversation: str, summary: StoredSummary) -> None:
+        """Store one. Durable when it returns. Raises MemoryUnavailable."""
+
+    def summary(self, namespace: str, conversation: str, content: Digest) -> StoredSummary | None:
+        """The summary whose text has this digest. Raises MemoryUnavailable."""
 
 
 @runtime_checkable

@@ -45,14 +45,14 @@ def loaded(one: Asked, namespace: str) -> Generator[Effect, Any, Asked]:
     return replace(one, carried=carried, spec=carrying(one.spec, carried))
 
 
-def labelled(one: Asked, state: State, at: str) -> Generator[Effect, Any, None]:
+def labelled(one: Asked, state: State) -> Generator[Effect, Any, None]:
     """Put the labels of the conversation, and those of the call itself, on what the call will write.
 
     INVARIANT: an artifact has its labels before the decision is on record by which it may be written. If the decision
     is then made anew and refused, a label too many is kept.
     """
     if one.writes:
-        yield LabelArtifacts(one.writes, state, (*one.spec.private, *one.spec.untrusted, *one.spec.opens), at)
+        yield LabelArtifacts(one.writes, state, (*one.spec.private, *one.spec.untrusted, *one.spec.opens))
 
 
 def read_by(allowed: Allowed, namespace: str, at: str) -> Generator[Effect, Any, list[Admitted]]:

@@ -71,7 +71,6 @@ class LabelArtifacts:
     keys: tuple[str, ...]
     state: State
     more: tuple[Label, ...]
-    at: str
 
 
 @dataclass(frozen=True, slots=True)

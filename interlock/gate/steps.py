@@ -318,7 +318,7 @@ def _decide(
             return decided
         for _, proposal, decision in decided:
             if proposal.asked is not None and decision.verdict is Verdict.ALLOW:
-                yield from artifact_steps.labelled(proposal.asked, state, stamp(now))
+                yield from artifact_steps.labelled(proposal.asked, state)
         entries = [
             _entry(number, proposal, decision, state.version, stamp(now)) for number, proposal, decision in decided
         ]

@@ -15,11 +15,13 @@ Digest = NewType("Digest", str)
 NO_DIGEST: Final = Digest("")
 
 KINDS: Final = (
+    "artifact",
     "bundle",
     "call",
     "content",
     "document",
     "entry",
+    "fact",
     "manifest",
     "message",
     "state",

@@ -76,11 +76,13 @@ def journal_entries() -> str:
 
 
 DIGESTED = {
+    "artifact": "one link of the chain of labels of artifacts",
     "bundle": "controls and settings; the revision that every decision carries",
     "call": "one exact call: server, name and canonical arguments",
     "content": "a text that a tool gave or a person typed",
     "document": "a document that was asked",
     "entry": "one link of the chain",
+    "fact": "a fact with the labels that are bound to it",
     "manifest": "all specs together",
     "message": "a message of a stored transcript, with the labels that cover it",
     "state": "the security state at a checkpoint",
