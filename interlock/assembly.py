@@ -26,8 +26,9 @@ from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.sources import Source, read_folder, shipped_directory, shipped_sources
-from interlock.ports import Clock, Engine, Files, Journal, Store
+from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
 from interlock.stores.memory import MemoryJournal
+from interlock.stores.memory_facts import MemoryArtifacts
 
 if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manifest in code needs none of them
     import structlog
@@ -124,6 +125,7 @@ class Interlock:
         journal: Journal | Store | None = None,
         clock: Clock | None = None,
         files: Files | None = None,
+        artifacts: Artifacts | None = None,
         protected: Iterable[str | os.PathLike[str]] = (),
     ) -> None:
         """
@@ -137,6 +139,9 @@ class Interlock:
                 By default in memory, which is said once in the log.
             files: resolves paths in arguments; by default on this machine, relative to the current folder. Give
                 ``LocalFiles(base)`` when the tools work in another one.
+            artifacts: which labels are on what agents write and read (``writes_to`` and ``reads_from`` in the
+                manifest); by default in memory, which can vouch for nothing that was written before, so that whatever
+                is read there is every leg.
             protected: more files and folders that only Interlock's operator may change.
 
         Raises:
@@ -155,7 +160,7 @@ class Interlock:
             raise Misconfigured(
                 "an engine that is given brings its own controls and settings; leave policies and settings out"
             )
-        self._begin(lambda: parts, engine, journal, clock, files)
+        self._begin(lambda: parts, engine, journal, clock, files, artifacts)
 
     @classmethod
     def load(
@@ -167,6 +172,7 @@ class Interlock:
         journal: Journal | Store | None = None,
         clock: Clock | None = None,
         files: Files | None = None,
+        artifacts: Artifacts | None = None,
     ) -> Self:
         """Build from the operator's ``interlock.toml``.
 
@@ -179,7 +185,7 @@ class Interlock:
         specs = [one.spec for one in tools]
         operators = os.path.abspath(configuration)
         narrowing = None if workspace is None else os.path.abspath(workspace)
-        return cls._of(lambda: read_parts(operators, narrowing, specs), None, journal, clock, files)
+        return cls._of(lambda: read_parts(operators, narrowing, specs), None, journal, clock, files, artifacts)
 
     @classmethod
     def _of(
@@ -189,9 +195,10 @@ class Interlock:
         journal: Journal | Store | None,
         clock: Clock | None,
         files: Files | None = None,
+        artifacts: Artifacts | None = None,
     ) -> Self:
         self = cls.__new__(cls)
-        self._begin(read, engine, journal, clock, files)
+        self._begin(read, engine, journal, clock, files, artifacts)
         return self
 
     def _begin(
@@ -201,6 +208,7 @@ class Interlock:
         journal: Journal | Store | None,
         clock: Clock | None,
         files: Files | None,
+        artifacts: Artifacts | None,
     ) -> None:
         if journal is None:
             journal = MemoryJournal()
@@ -208,6 +216,7 @@ class Interlock:
         self._read = read
         self._engine = engine
         self._world = (journal, clock or SystemClock(), files or LocalFiles())
+        self._artifacts = artifacts or MemoryArtifacts()
         self._active = self._assembled()
 
     @property
@@ -259,7 +268,7 @@ class Interlock:
             unavailable=parts.unavailable,
             looks_at=getattr(engine, "looks_at", None),
         )
-        return Active(World(engine, journal, clock, files), rules)
+        return Active(World(engine, journal, clock, files, artifacts=self._artifacts), rules)
 
 
 def _paths(name: str, given: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:

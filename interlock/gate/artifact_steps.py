@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from interlock.gate.effects import Effect, LabelArtifacts, ReadArtifacts, ResolvePaths
-from interlock.model.artifacts import ANY, UNREADABLE, carrying, key, places, to_write
+from interlock.model.artifacts import ANY, UNREADABLE, carrying, key, page_of, places, to_write
 from interlock.model.carried import Carried, admissions
 from interlock.model.document import Asked
 from interlock.model.entries import Admitted
@@ -45,6 +45,13 @@ def loaded(one: Asked, namespace: str) -> Generator[Effect, Any, Asked]:
     return replace(one, carried=carried, spec=carrying(one.spec, carried))
 
 
+def carried_by(kind: str, name: str, namespace: str) -> Generator[Effect, Any, Carried]:
+    """What one artifact carries."""
+    keys = yield from _keys([(kind, name)])
+    carried: Carried = yield ReadArtifacts(keys, namespace)
+    return carried
+
+
 def labelled(one: Asked, state: State) -> Generator[Effect, Any, None]:
     """Put the labels of the conversation, and those of the call itself, on what the call will write.
 
@@ -52,7 +59,12 @@ def labelled(one: Asked, state: State) -> Generator[Effect, Any, None]:
     is then made anew and refused, a label too many is kept.
     """
     if one.writes:
-        yield LabelArtifacts(one.writes, state, (*one.spec.private, *one.spec.untrusted, *one.spec.opens))
+        spec = one.spec
+        where = f"{page_of(one.call, spec) or spec.id} ({spec.id} of {state.conversation})"
+        own = Carried((*spec.private, *spec.untrusted, *spec.opens))
+        told = {label for label, _ in one.carried.notes}
+        own = replace(own, notes=tuple((label, where) for label in own.labels if label not in told))
+        yield LabelArtifacts(one.writes, state, one.carried.join(own))
 
 
 def read_by(allowed: Allowed, namespace: str, at: str) -> Generator[Effect, Any, list[Admitted]]:

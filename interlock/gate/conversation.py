@@ -33,6 +33,7 @@ from interlock.model.entries import (
     Opened,
     Rewritten,
     RolledBack,
+    Sent,
     Typed,
     decode,
 )
@@ -40,6 +41,7 @@ from interlock.model.labels import EVERY_LEG, Label, Taint, label
 from interlock.model.messages import Message, Role, Text
 from interlock.model.names import namespace_name
 from interlock.model.origins import typed_values
+from interlock.model.parcels import Parcel
 from interlock.model.pressure import Pressure, size_of
 from interlock.model.state import MAX_VOICES, State, apply, inherited
 from interlock.model.tools import Egress, ToolSpec
@@ -150,6 +152,29 @@ class Conversation:
         return conversation
 
     @classmethod
+    def from_parcel(cls, parcel: Parcel, *, clock: Clock | None = None) -> Conversation:
+        """A run of work that was sent for later, or handed to another agent.
+
+        It begins with everything that was on the sender, before the text of the parcel becomes its first message. That
+        text counts as nobody's typed words: a model wrote it.
+        """
+        self = Conversation(namespace=parcel.namespace, clock=clock)
+        brought = parcel.carried.along(f"parcel {parcel.id}")
+        opened = Opened(
+            self._now(),
+            self._id,
+            parcel.namespace,
+            parcel.conversation,
+            brought.labels,
+            voices=brought.voices,
+            heard=brought.heard,
+            notes=brought.notes,
+        )
+        self._begin(opened, self._clock, Transcript())
+        self.push(Message.user(parcel.text))
+        return self
+
+    @classmethod
     def attached(
         cls, state: State, journal: Journal, keeper: Keeper, transcript: Transcript, clock: Clock
     ) -> Conversation:
@@ -215,6 +240,43 @@ class Conversation:
         state = self.state
         voices, anybody = state.heard()
         return written_by(self._id, state.exposure, voices, anybody, self._pages)
+
+    def parcel(self, text: str) -> Parcel:
+        """Work for later, or a message to another agent, with everything that this conversation holds.
+
+        Raises:
+            Refused: no text.
+            JournalUnavailable: not on record; then there is no parcel.
+        """
+        if type(text) is not str or not text:
+            raise Refused("a parcel holds text")
+        carried = self.carried()
+        parcel = Parcel(new_id().replace("c-", "p-", 1), self._namespace, self._id, text, carried)
+        parcel.encode()  # refused before anything is on record
+        self.record(Sent(self._now(), parcel.id, carried.labels, content_digest(text), len(text)))
+        return parcel
+
+    def receive(self, parcel: Parcel) -> str:
+        """Take in a message of another agent: its labels are on record before its text is returned.
+
+        Raises:
+            JournalUnavailable: not on record; then nobody may see the text.
+        """
+        self.take_in(parcel.seen_from(self._namespace), f"parcel {parcel.id} of {parcel.conversation}", parcel.text)
+        return parcel.text
+
+    def take_in(self, carried: Carried, name: str, text: str | None) -> None:
+        """Join what something carries that no tool brought, each label under the place that it came from.
+
+        Args:
+            name: of what enters, for people.
+            text: what enters, or None when nothing is shown yet.
+
+        Raises:
+            JournalUnavailable: not all of it is on record; then it must not be shown.
+        """
+        for entry in admissions(carried, self._now(), name, text) if carried.labels else ():
+            self.record(entry)
 
     # --- messages ---------------------------------------------------------------------------------------------------
 

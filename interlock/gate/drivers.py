@@ -103,7 +103,7 @@ class World:
         state = effect.state
         voices, anybody = state.heard()
         carried = written_by(state.conversation, state.exposure, voices, anybody, self.pages)
-        return self.artifacts.label(effect.keys, carried.under(*effect.more), namespace=state.namespace)
+        return self.artifacts.label(effect.keys, carried.join(effect.more), namespace=state.namespace)
 
     def _remembering(self, document: bytes, look: bytes) -> Any:
         """Only answers that were given are kept, never a failure. The table is bounded, and dies with the engine."""

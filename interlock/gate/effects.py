@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from interlock.model.carried import Carried
 from interlock.model.entries import Entry
-from interlock.model.labels import Label
 from interlock.model.results import Allowed
 from interlock.model.state import State
 
@@ -70,7 +70,7 @@ class LabelArtifacts:
 
     keys: tuple[str, ...]
     state: State
-    more: tuple[Label, ...]
+    more: Carried
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,13 @@ from typing import Any, Self
 
 from interlock.errors import Bug, Refused
 from interlock.gate import steps
+from interlock.gate.artifact_steps import carried_by
 from interlock.gate.conversation import Conversation, Ledger
 from interlock.gate.drivers import Run, World, adrive, drive, spread
 from interlock.gate.steps import Rules
+from interlock.model.artifacts import KINDS
 from interlock.model.calls import Call
+from interlock.model.carried import Carried
 from interlock.model.decisions import Decision
 from interlock.model.digests import content_digest, voice_digest
 from interlock.model.entries import Admitted
@@ -120,6 +123,36 @@ class Guard:
         note = printable(source)
         self.conversation.record(Admitted(now, note, parsed, content_digest(text), len(text), voices, unheard))
         return text
+
+    def admit_artifact(self, text: str, kind: str, name: str, *, labels: Iterable[str] = ()) -> str:
+        """Let the content of an artifact enter that no tool read, such as a file that the host loads at start.
+
+        What it carries is on record before the text is returned; see :meth:`carried_by`.
+
+        Args:
+            kind: ``path``, ``url``, ``table`` or ``key``.
+            labels: that it has besides those on its record.
+
+        Raises:
+            Refused: not a kind of artifact, or not a label.
+            MemoryUnavailable, JournalUnavailable: not on record, so the text must not be shown to the model.
+        """
+        if type(text) is not str:
+            raise Refused("admit_artifact takes text, the kind and the name of its artifact")
+        more = [label(one) for one in labels]
+        self.conversation.take_in(self.carried_by(kind, name).under(*more), f"{kind} {printable(name)}", text)
+        return text
+
+    def carried_by(self, kind: str, name: str) -> Carried:
+        """What is on record of an artifact. ``carried_by(…).notices(name)`` says so in words.
+
+        Raises:
+            Refused: not a kind of artifact.
+            MemoryUnavailable: it could not be read.
+        """
+        if kind not in KINDS or type(name) is not str:
+            raise Refused(f"{kind!r} is not a kind of artifact; use one of {', '.join(KINDS)}")
+        return drive(carried_by(kind, name, self.conversation.namespace), self._current().world)
 
     # --- sugar ------------------------------------------------------------------------------------------------------
 

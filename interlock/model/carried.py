@@ -73,10 +73,18 @@ class Carried:
         notes = tuple((one, f"{note[:180]} by way of {way}") for one, note in self.notes)
         return Carried(self.labels, notes, self.voices, self.heard)
 
+    def notices(self, name: str) -> tuple[str, ...]:
+        """What a person should know who wonders why something is refused since this was read, and what they can do."""
+        return tuple(
+            f"{name} brings {one}: {note}. It stays with it; to be rid of it, delete {name} and write it anew in a"
+            " conversation that has not read that"
+            for one, note in self.notes
+        )
+
     @property
     def untrusted(self) -> bool:
         """Does it hold a stranger's words?"""
-        return any(leg_of(one) is Leg.UNTRUSTED for one in self.labels)
+        return _untrusted(self.labels)
 
     def of(self, *legs: Leg) -> tuple[Label, ...]:
         """Its labels of these legs."""
@@ -150,19 +158,28 @@ def admissions(carried: Carried, at: str, name: str, text: str | None = None) ->
     length = 0 if text is None else len(text)
     places: dict[str, list[Label]] = {}
     for one, note in carried.notes:
-        places.setdefault(note, []).append(one)
-    voices, unheard = carried.voices, not carried.heard
-    entries = [
-        Admitted(
-            at, printable(f"{note[:200]} by way of {name}"), tuple(sorted(found)), content, length, voices, unheard
-        )
-        for note, found in sorted(places.items())
-    ]
+        places.setdefault(f"{note[:200]} by way of {name}", []).append(one)
     told = {one for one, _ in carried.notes}
-    rest = tuple(one for one in carried.labels if one not in told)
-    if rest or not entries:
-        entries.append(Admitted(at, printable(name), rest, content, length, voices, unheard))
-    return entries
+    rest = [one for one in carried.labels if one not in told]
+    found = sorted(places.items()) + ([(name, rest)] if rest or not places else [])
+    # Whose words they are is said once, in the first entry that brings any.
+    speaks = next((place for place, (_, labels) in enumerate(found) if _untrusted(labels)), 0)
+    return [
+        Admitted(
+            at,
+            printable(source),
+            tuple(sorted(set(labels))),
+            content,
+            length,
+            carried.voices if place == speaks else (),
+            place == speaks and not carried.heard,
+        )
+        for place, (source, labels) in enumerate(found)
+    ]
+
+
+def _untrusted(labels: Iterable[Label]) -> bool:
+    return any(leg_of(one) is Leg.UNTRUSTED for one in labels)
 
 
 def _text(value: Any) -> str:

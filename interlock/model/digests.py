@@ -24,6 +24,7 @@ KINDS: Final = (
     "fact",
     "manifest",
     "message",
+    "parcel",
     "state",
     "tool",
     "value",

@@ -206,6 +206,7 @@ class Summarised:
     Attributes:
         labels: the join of everything that it summarises, earlier summaries included (T12).
         content: digest of its text.
+        anew: made from the messages alone, since the text of the one before was lost; it takes that one's place.
     """
 
     at: str
@@ -213,6 +214,7 @@ class Summarised:
     labels: tuple[Label, ...]
     content: Digest
     length: int
+    anew: bool = False
     kind: Literal["summarised"] = "summarised"
 
 

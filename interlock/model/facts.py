@@ -55,7 +55,7 @@ class Fact:
     @property
     def recalled(self) -> Carried:
         """What it brings to a conversation that recalls it."""
-        return self.carried.along(f"memory {self.id}").under(MEMORY)
+        return self.carried.under(MEMORY)
 
 
 @dataclass(frozen=True, slots=True)

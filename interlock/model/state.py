@@ -271,7 +271,7 @@ def _summarised(state: State, entry: Summarised) -> State:
     if summary is not None:
         # INVARIANT: a summary is never less tainted than the one before it, which it is made from.
         labels = tuple(sorted({*labels, *summary.labels}))
-    if summary is None or entry.covered > summary.covered:
+    if summary is None or entry.anew or entry.covered > summary.covered:
         summary = Summary(entry.covered, entry.content, labels)
     return replace(heard, version=state.version + 1, taint=taint, summary=summary)
 

@@ -364,6 +364,7 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             labels=label_tuples(),
             content=digests(),
             length=st.integers(0, 9),
+            anew=st.booleans(),
         ),
         st.builds(
             Remembered,

@@ -85,6 +85,7 @@ DIGESTED = {
     "fact": "a fact with the labels that are bound to it",
     "manifest": "all specs together",
     "message": "a message of a stored transcript, with the labels that cover it",
+    "parcel": "a parcel with the labels that are bound to it",
     "state": "the security state at a checkpoint",
     "tool": "one spec",
     "value": "one destination in its normal form, with its kind",
