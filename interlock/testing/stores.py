@@ -449,10 +449,12 @@ def check_outage(factory: Factory, outage: Callable[[], AbstractContextManager[A
     view = store.within(fresh())
     name = begun(view)
     state = view.append(name, [admitted(WEB), decided(1)])
+    # Large, so that no room that was left over takes it.
+    lost = Admitted(AT, "x" * 20_000, (Label("untrusted:lost"),), NO_DIGEST, 0)
     with outage():
-        missing(lambda: view.append(name, [admitted("untrusted:lost")], expected=state.version))
+        missing(lambda: view.append(name, [lost], expected=state.version))
         missing(lambda: view.record(name, [change(Message.user("x" * 20_000))], at=AT, turn=0))
-        missing(lambda: view.open([Opened(AT, "c-lost", view.name), admitted(WEB)]))
+        missing(lambda: view.open([Opened(AT, "c-lost", view.name), lost]))
         if reads:
             assert view.state(name) == state
     assert labels(view.state(name)) >= labels(state), "what was acknowledged is gone (T16)"
