@@ -41,6 +41,12 @@ class MemoryStore:
         self.records: dict[tuple[str, str], _Record] = {}
         self.closed = False
 
+    def again(self) -> MemoryStore:
+        """Another opening of the same store, which is closed for itself."""
+        other = MemoryStore(key=self.key)
+        other.records = self.records
+        return other
+
     def within(self, namespace: str) -> MemoryNamespace:
         """See :meth:`interlock.ports.Store.within`."""
         return MemoryNamespace(self, namespace_name(namespace))
@@ -58,6 +64,7 @@ class MemoryNamespace:
     def __init__(self, store: MemoryStore, name: str) -> None:
         """Use :meth:`MemoryStore.within`."""
         self._store = store
+        self._shared = id(store.records)
         self._name = name
 
     @property
@@ -65,10 +72,10 @@ class MemoryNamespace:
         return self._name
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MemoryNamespace) and other._store is self._store and other._name == self._name
+        return isinstance(other, MemoryNamespace) and (other._shared, other._name) == (self._shared, self._name)
 
     def __hash__(self) -> int:
-        return hash((id(self._store), self._name))
+        return hash((self._shared, self._name))
 
     def open(self, entries: Sequence[Entry]) -> State:
         """See :meth:`interlock.ports.Journal.open`."""

@@ -171,7 +171,8 @@ class PostgresDatabase:
             connection.execute(set_one, ("synchronous_commit", "off"))
         else:  # `local` and stronger ones are the operator's choice; `off` is not
             connection.execute(
-                "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+                "SELECT set_config('synchronous_commit', 'on', false)"
+                " WHERE current_setting('synchronous_commit') = 'off'"
             )
 
     def rows(self, statement: str, values: Values = ()) -> Rows:
