@@ -22,6 +22,7 @@ MEMORY: Final = Label("untrusted:memory")
 MAX_TEXT: Final = 8192
 MAX_ID: Final = 128
 MAX_WORDS: Final = 32
+MAX_WORD: Final = 100
 MAX_FOUND: Final = 32
 MAX_DIMENSIONS: Final = 4096
 _WORDS: Final = re.compile(r"\w+")
@@ -119,7 +120,8 @@ def seal(namespace: str, fact: Fact) -> Digest:
 
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a query, each once. Nothing in it is an operator of any search language."""
-    return tuple(dict.fromkeys(word.casefold() for word in _WORDS.findall(text)))[:MAX_WORDS]
+    found = (word.casefold() for word in _WORDS.findall(text) if len(word) <= MAX_WORD)
+    return tuple(dict.fromkeys(found))[:MAX_WORDS]
 
 
 def ranked(facts: Iterable[Fact], words: Sequence[str], limit: int) -> tuple[Fact, ...]:
@@ -135,7 +137,7 @@ def ranked(facts: Iterable[Fact], words: Sequence[str], limit: int) -> tuple[Fac
 
 
 def words_in(text: str) -> frozenset[str]:
-    return frozenset(word.casefold() for word in _WORDS.findall(text))
+    return frozenset(word.casefold() for word in _WORDS.findall(text) if len(word) <= MAX_WORD)
 
 
 def nearest(

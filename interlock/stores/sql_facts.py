@@ -14,7 +14,7 @@ from interlock.errors import Conflict, JournalUnavailable, MemoryUnavailable, Re
 from interlock.model.canonical import pack, parse
 from interlock.model.carried import LOST, Carried, decode, joined
 from interlock.model.digests import Digest, content_digest
-from interlock.model.facts import Fact, Selection, Vector, nearest, ranked, seal
+from interlock.model.facts import Fact, Selection, Vector, nearest, ranked, seal, words_in
 from interlock.model.labels import label
 from interlock.model.names import namespace_name
 from interlock.model.summaries import StoredSummary
@@ -76,11 +76,12 @@ class _Sqlite:
 
 
 class _Postgres:
-    """Words by the server's own index over the text."""
+    """Words by the server's text search, in a column beside the text. Punctuation is taken out first: the server would
+    make one word of a whole address."""
 
     found = (
-        f"{_FACT} WHERE to_tsvector('simple', regexp_replace(convert_from(f.body, 'UTF8'), '\\W+', ' ', 'g'))"
-        " @@ to_tsquery('simple', convert_from(?, 'UTF8')) AND f.namespace = ? ORDER BY f.number DESC LIMIT ?"
+        f"{_FACT} WHERE f.words @@ to_tsquery('simple', convert_from(?, 'UTF8')) AND f.namespace = ?"
+        " ORDER BY f.number DESC LIMIT ?"
     )
 
     @staticmethod
@@ -89,7 +90,14 @@ class _Postgres:
 
     @staticmethod
     def index(cursor: Cursor, number: int, body: bytes | None) -> None:
-        """The index follows its table."""
+        if body is None:
+            cursor.run("UPDATE interlock_facts SET words = NULL WHERE number = ?", (number,))
+        else:
+            plain = " ".join(words_in(body.decode())).encode()
+            cursor.run(
+                "UPDATE interlock_facts SET words = to_tsvector('simple', convert_from(?, 'UTF8')) WHERE number = ?",
+                (plain, number),
+            )
 
 
 class SqlMemory:

@@ -53,7 +53,5 @@ def upgrade() -> None:
     if op.get_bind().dialect.name == "sqlite":
         op.execute("CREATE VIRTUAL TABLE interlock_fact_words USING fts5(body, tokenize = 'unicode61')")
     else:
-        op.execute(
-            "CREATE INDEX interlock_fact_words ON interlock_facts"
-            " USING gin (to_tsvector('simple', regexp_replace(convert_from(body, 'UTF8'), '\\W+', ' ', 'g')))"
-        )
+        op.execute("ALTER TABLE interlock_facts ADD COLUMN words tsvector")
+        op.execute("CREATE INDEX interlock_fact_words ON interlock_facts USING gin (words)")
