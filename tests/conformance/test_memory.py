@@ -116,11 +116,15 @@ def test_t12_a_fact_whose_label_record_is_missing_or_another_is_every_leg(
     facts.put("n", fact_of("m", 2, at, "word two", "c-1", (0, 1), WEB), expected=1, limit=9, vector=(1.0,))
     values = (value,) if "?" in damage else ()
     with_store.database.transact(lambda cursor: cursor.run(damage, values))
+    harmless = False
     for found in (facts.fact("n", "m"), *facts.search("n", ("word",), 9), *facts.near("n", (1.0,), 9)):
         assert found is not None
-        assert set(EVERY_LEG) <= set(found.carried.labels)
-        assert not found.carried.heard
-    if damage.startswith(("UPDATE interlock_fact_labels", "UPDATE interlock_facts SET seal")):
+        assert {*MAIL.labels, *WEB.labels} <= set(found.carried.labels)
+        # The newest row has the labels of those before it, so a clean one in an older place takes nothing away.
+        harmless = damage.endswith("SET labels = ? WHERE revision = 1") and value == Carried().encode()
+        assert harmless or set(EVERY_LEG) <= set(found.carried.labels)
+        assert harmless or not found.carried.heard
+    if not harmless and damage.startswith(("UPDATE interlock_fact_labels", "UPDATE interlock_facts SET seal")):
         # And it stays so: what nobody knows any more does not become known by a new revision.
         again = facts.put("n", fact_of("m", 3, at, "word", "c-1", (0, 1), WEB), expected=2, limit=9)
         assert LOST.join(again.carried) == again.carried
