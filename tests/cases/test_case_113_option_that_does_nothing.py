@@ -184,7 +184,9 @@ def test_no_key_of_a_tool_is_left_out() -> None:
     sending = Manifest.parse({"version": 1, "tools": {"a": {**SEND, "arguments": ["to", "body", "headers"]}}})
     assert [one.rule for one in lint_manifest(sending)] == ["unclassified-argument"]
     said = {field.name for field in fields(ToolSpec) if field.init} - {"id", "known", "digest"}
-    assert {*KEYS, "returns", "reads", "description", "arguments"} == {*said, "audience"}
+    # What is written to and read from is felt by another conversation: cases 31 and 44.
+    later = {"returns", "reads", "writes_to", "reads_from"}
+    assert {*KEYS, *later, "description", "arguments"} == {*said, "audience"}
 
 
 def test_every_argument_of_the_interlock(tmp_path: Path) -> None:
@@ -230,5 +232,5 @@ def test_every_argument_of_the_interlock(tmp_path: Path) -> None:
     }
     for name, (one, other) in turned.items():
         assert one != other, name
-    # `tools` is what test_case_041 is made of.
-    assert {*turned, "tools", "self"} == set(inspect.signature(Interlock.__init__).parameters)
+    # `tools` is what test_case_041 is made of, `artifacts` what test_case_031 is.
+    assert {*turned, "tools", "artifacts", "self"} == set(inspect.signature(Interlock.__init__).parameters)

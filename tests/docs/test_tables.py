@@ -23,6 +23,7 @@ import pytest
 from interlock.cli import COMMANDS
 from interlock.model import digests, entries
 from interlock.model.answers import MAX_REMEDIES
+from interlock.model.artifacts import KINDS
 from interlock.model.configuration import Configuration
 from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
@@ -178,7 +179,7 @@ def test_keys_of_the_manifest() -> None:
     assert set(rows) == set(_Tool.model_fields)
     for name, one in _Tool.model_fields.items():
         assert rows[name][1] == ("yes" if one.is_required() else "no"), name
-        if get_origin(one.annotation) is not list and get_args(one.annotation) and name != "destinations":
+        if get_origin(one.annotation) not in (list, dict) and get_args(one.annotation):
             assert rows[name][2] == words(value for value in get_args(one.annotation) if value), name
 
 
@@ -188,6 +189,12 @@ def test_kinds_of_destinations() -> None:
     table = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
     told = {name for row in table for name in re.findall(r"`(\w+)`", row)}
     assert told == {kind.value for kind in Kind} - {"unknown"}
+
+
+def test_kinds_of_artifacts() -> None:
+    text = (DOCS / "manifest.md").read_text(encoding="utf-8")
+    section = text.partition("### Artifacts")[2].partition("##")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(KINDS)
 
 
 def test_keys_of_the_configuration() -> None:
