@@ -182,6 +182,8 @@ def purge(
             names.append(one)
             if yes:
                 view.erase(one, at=stamp(now))
+        if names and yes:
+            found.settle()
     if as_json:
         print_json({"erased": yes, "conversations": names})
     else:

@@ -109,6 +109,9 @@ class SqlStore:
         """See :meth:`interlock.ports.Store.close`."""
         self.database.close()
 
+    def settle(self) -> None:
+        """After erasing: see that what was erased does not linger beside the tables, as far as the database can."""
+
     def namespaces(self) -> tuple[Counted, ...]:
         """What there is, for the operator. No part of the port: nothing that serves a caller may ask this.
 
