@@ -27,6 +27,7 @@ from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.sources import Source, read_folder, shipped_directory, shipped_sources
 from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
+from interlock.stores.choice import opened_store
 from interlock.stores.memory import MemoryJournal
 from interlock.stores.memory_facts import MemoryArtifacts
 
@@ -178,14 +179,25 @@ class Interlock:
 
         Args:
             workspace: a narrowing file of a project: it may add labels, controls and denials, and nothing else.
+            journal: instead of the one that the file names. A reload never opens another one.
 
         Raises:
-            Misconfigured: any file is wrong; nothing was built.
+            Misconfigured: any file is wrong, or the store was not migrated; nothing was built.
+            JournalUnavailable: the store can't be reached.
         """
         specs = [one.spec for one in tools]
         operators = os.path.abspath(configuration)
         narrowing = None if workspace is None else os.path.abspath(workspace)
-        return cls._of(lambda: read_parts(operators, narrowing, specs), None, journal, clock, files, artifacts)
+        opened = None
+        if journal is None:
+            chosen, folder = read_configuration(operators)
+            opened = journal = opened_store(chosen.journal, folder) if chosen.journal is not None else None
+        try:
+            return cls._of(lambda: read_parts(operators, narrowing, specs), None, journal, clock, files, artifacts)
+        except BaseException:
+            if isinstance(opened, Store):
+                opened.close()
+            raise
 
     @classmethod
     def _of(
@@ -264,7 +276,7 @@ class Interlock:
             revision=engine.revision,
             engine=engine.name,
             operator=address_book(bundle_settings.address_book.model_dump()),
-            protected=_protected(parts),
+            protected=_protected(parts, getattr(journal, "files", ())),
             unavailable=parts.unavailable,
             looks_at=getattr(engine, "looks_at", None),
         )
@@ -279,12 +291,13 @@ def _paths(name: str, given: Iterable[str | os.PathLike[str]]) -> tuple[Path, ..
     return tuple(Path(os.path.abspath(Path(one).expanduser())) for one in given)
 
 
-def _protected(parts: Parts) -> tuple[str, ...]:
-    """Everything that decides: the operator's files, the shipped controls, and this package's own code. Both as named
-    and as the file system resolves them, each control's file for itself: a link must not leave its target unguarded."""
+def _protected(parts: Parts, records: Iterable[Path]) -> tuple[str, ...]:
+    """Everything that decides: the operator's files, the shipped controls, the store, and this package's own code. Both
+    as named and as the file system resolves them, each control's file for itself: a link must not leave its target
+    unguarded."""
     package = Path(__file__).resolve().parent
     folders = (*parts.policies, *parts.guests, package, shipped_directory())
-    named = [*folders, *parts.protected, *map(Path, parts.manifest.paths)]
+    named = [*folders, *parts.protected, *records, *map(Path, parts.manifest.paths)]
     named += [file for folder in (*parts.policies, *parts.guests) for file in folder.rglob("*")]
     found = {place for one in named for place in (*_hops(os.path.abspath(one)), os.path.realpath(one))}
     if os.path.sep in found:
@@ -365,6 +378,8 @@ def read_parts(
         raise ConfigurationError(f'{path}: no tool is declared; write [tools.NAME], or manifest = ["tools.toml"]')
     policies = [folder / one for one in configuration.policies]
     protected = [Path(path), *(folder / one for one in configuration.manifest)]
+    key_file = getattr(configuration.journal, "key_file", "")
+    protected += [folder / key_file] if key_file else []
     if workspace is None:
         return Parts(manifest, policies=tuple(policies), settings=configuration.settings, protected=tuple(protected))
     file, shown = Path(workspace), _shown(workspace)

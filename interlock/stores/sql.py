@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from interlock.errors import JournalUnavailable, Misconfigured
+from interlock.errors import JournalUnavailable, Misconfigured, Tampered
 
 T = TypeVar("T")
 Values: TypeAlias = Sequence[bytes | int]
@@ -80,3 +80,29 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Let go of all connections."""
+
+
+def as_bytes(value: object) -> bytes:
+    """A value of a BLOB or BYTEA column.
+
+    Raises:
+        Tampered: SQLite keeps any type in any column, and this is not the one that was written.
+    """
+    if isinstance(value, bytes):
+        return value
+    raise Tampered(0, f"bytes were written where {type(value).__name__} stands now")
+
+
+def as_text(value: object) -> str:
+    """A name or a digest, which went in as bytes. Raises Tampered."""
+    try:
+        return as_bytes(value).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise Tampered(0, "a text was written where other bytes stand now") from None
+
+
+def as_int(value: object) -> int:
+    """A number. Raises Tampered."""
+    if type(value) is int:
+        return value
+    raise Tampered(0, f"a number was written where {type(value).__name__} stands now")

@@ -22,7 +22,7 @@ from interlock.model.names import conversation_name, namespace_name
 from interlock.model.records import Change, StoredMessage, message_digest, read_body
 from interlock.model.state import State, apply
 from interlock.stores.folds import BEGINNING, CHECKPOINT_EVERY, Fold, Folds, Link, advanced, from_checkpoint
-from interlock.stores.sql import CommitUnknown, Cursor, Database, Rows, Taken, Values
+from interlock.stores.sql import CommitUnknown, Cursor, Database, Rows, Taken, Values, as_bytes, as_int, as_text
 from interlock.stores.turns import Plan, bodies_of, first_of, later, planned
 
 Ask: TypeAlias = Callable[[str, Values], Rows]
@@ -73,21 +73,58 @@ _NAMES = (
 )
 
 
+_COUNT = "SELECT namespace, COUNT(*), SUM(sequence) FROM interlock_heads GROUP BY namespace ORDER BY namespace"
+_LAST = "SELECT stamp FROM interlock_heads WHERE namespace = ? ORDER BY stamp DESC LIMIT 1"
+_IDLE = (
+    "SELECT conversation FROM interlock_heads WHERE namespace = ? AND stamp < ? AND conversation > ?"
+    " ORDER BY conversation LIMIT ?"
+)
+_COUNT_MESSAGES = "SELECT namespace, COUNT(*) FROM interlock_messages WHERE length(body) > 0 GROUP BY namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How much of a namespace is stored, and the time of its last entry by its writer's clock."""
+
+    namespace: str
+    conversations: int
+    entries: int
+    messages: int
+    last: str
+
+
 class SqlStore:
     """Implements :class:`interlock.ports.Store` over a database."""
 
     def __init__(self, database: Database, key: bytes = b"") -> None:
         self.database = database
-        self._key = key
+        self.key = key
         self._folds = Folds()
 
     def within(self, namespace: str) -> SqlNamespace:
         """See :meth:`interlock.ports.Store.within`."""
-        return SqlNamespace(namespace_name(namespace), self.database, self._folds, self._key)
+        return SqlNamespace(namespace_name(namespace), self.database, self._folds, self.key)
 
     def close(self) -> None:
         """See :meth:`interlock.ports.Store.close`."""
         self.database.close()
+
+    def settle(self) -> None:
+        """After erasing: see that what was erased does not linger beside the tables, as far as the database can."""
+
+    def namespaces(self) -> tuple[Counted, ...]:
+        """What there is, for the operator. No part of the port: nothing that serves a caller may ask this.
+
+        Raises:
+            JournalUnavailable: it could not be read.
+        """
+        stored = {as_text(name): count for name, count in self.database.rows(_COUNT_MESSAGES)}
+        found = []
+        for name, conversations, entries in self.database.rows(_COUNT):
+            last = self.database.rows(_LAST, (as_bytes(name),))
+            written = as_text(last[0][0]) if last else ""
+            found.append(Counted(as_text(name), conversations, int(entries), stored.get(as_text(name), 0), written))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +218,13 @@ class SqlNamespace:
         previous = GENESIS
         if after > 0:
             before = self.database.rows(_ENTRIES, (*self._key_of(conversation), after - 1, 1))
-            previous = Digest(_text(before[0][2])) if before else previous
+            previous = Digest(as_text(before[0][2])) if before else previous
         found = self.database.rows(_ENTRIES, (*self._key_of(conversation), after, NEVER if limit is None else limit))
         if not found:
             self.head(conversation)  # raises when there is no such conversation
         sealed = []
         for sequence, body, digest in found:
-            sealed.append(Sealed(sequence, previous, bytes(body), Digest(_text(digest))))
+            sealed.append(Sealed(as_int(sequence), previous, as_bytes(body), Digest(as_text(digest))))
             previous = sealed[-1].digest
         return tuple(sealed)
 
@@ -201,7 +238,16 @@ class SqlNamespace:
     def conversations(self, *, after: str = "", limit: int = 100) -> tuple[str, ...]:
         """See :meth:`interlock.ports.Namespace.conversations`."""
         rows = self.database.rows(_NAMES, (self._prefix, after.encode("utf-8", "surrogatepass"), limit))
-        return tuple(_text(row[0]) for row in rows)
+        return tuple(as_text(row[0]) for row in rows)
+
+    def idle_since(self, at: str, *, after: str = "", limit: int = 100) -> tuple[str, ...]:
+        """Ids of conversations whose last entry is older than a time, by the clocks of their writers. For retention.
+
+        Raises:
+            JournalUnavailable: they could not be read.
+        """
+        rows = self.database.rows(_IDLE, (self._prefix, at.encode(), after.encode("utf-8", "surrogatepass"), limit))
+        return tuple(as_text(row[0]) for row in rows)
 
     # --- the transcript ---------------------------------------------------------------------------------------------
 
@@ -242,18 +288,20 @@ class SqlNamespace:
 
     def _checked(self, conversation: str, rows: Rows) -> tuple[StoredMessage, ...]:
         """Messages held against the entries that name them."""
-        contents = self._contents(conversation, sorted({row[1] for row in rows}))
+        contents = self._contents(conversation, sorted({as_int(row[1]) for row in rows}))
         found = []
-        for place, entry, slot, body, retired in rows:
+        for row in rows:
+            place, entry, slot, retired = (as_int(row[column]) for column in (0, 1, 2, 4))
+            body = as_bytes(row[3])
             named = contents.get(entry, ())
             if not 0 <= slot < len(named):
                 raise Tampered(entry, f"names no message {place}")
             if not body:
                 found.append(StoredMessage(place, entry, None, None, retired))
                 continue
-            if message_digest(bytes(body)) != named[slot]:
+            if message_digest(body) != named[slot]:
                 raise Tampered(entry, f"message {place} is not the one that was stored")
-            found.append(StoredMessage(place, entry, *read_body(bytes(body), place), retired))
+            found.append(StoredMessage(place, entry, *read_body(body, place), retired))
         return tuple(found)
 
     def _contents(self, conversation: str, sequences: Sequence[int]) -> dict[int, tuple[Digest, ...]]:
@@ -266,7 +314,7 @@ class SqlNamespace:
                 f" WHERE namespace = ? AND conversation = ? AND sequence IN ({marks})"
             )
             for sequence, body in self.database.rows(statement, (*self._key_of(conversation), *part)):
-                entry = decode(bytes(body), sequence)
+                entry = decode(as_bytes(body), as_int(sequence))
                 if isinstance(entry, Transcribed):
                     found[sequence] = entry.contents
         return found
@@ -312,7 +360,7 @@ class SqlNamespace:
             if not rows:
                 raise self._missing(conversation)
             held = _head(rows[-1])
-            links = [Link(row[4], bytes(row[5]), Digest(_text(row[6]))) for row in rows if row[4] is not None]
+            links = [_link(row[4:]) for row in rows if row[4] is not None]
             if links and links[-1].sequence > held.sequence:
                 raise Tampered(held.sequence + 1, "stands after the head")
             fold = advanced(fold, links)
@@ -330,13 +378,17 @@ class SqlNamespace:
         authentic(held, self._key)
 
     def _checkpoint(self, conversation: str, ask: Ask) -> Fold:
-        for sequence, body in ask(_CHECKPOINT, self._key_of(conversation)):
-            rows = ask(_ENTRIES, (*self._key_of(conversation), sequence - 2, 2))
-            if len(rows) == 2:
-                before, link = (Link(row[0], bytes(row[1]), Digest(_text(row[2]))) for row in rows)
-                found = from_checkpoint(bytes(body), before, link)
-                if found is not None and link.sequence == sequence:
-                    return found
+        """Where folding may begin: at a checkpoint that its chain names, or else at the beginning."""
+        try:
+            for place, body in ask(_CHECKPOINT, self._key_of(conversation)):
+                rows = ask(_ENTRIES, (*self._key_of(conversation), as_int(place) - 2, 2))
+                if len(rows) == 2:
+                    before, link = map(_link, rows)
+                    found = from_checkpoint(as_bytes(body), before, link)
+                    if found is not None and found.sequence == place:
+                        return found
+        except Tampered:
+            return BEGINNING  # never trusted over the entries: those tell
         return BEGINNING
 
     # --- writing ----------------------------------------------------------------------------------------------------
@@ -420,20 +472,19 @@ class SqlNamespace:
     def _stands(self, conversation: str, written: _Written) -> bool:
         """After a commit that nobody acknowledged: is its last entry there?"""
         rows = self.database.rows(_ENTRIES, (*self._key_of(conversation), written.fold.sequence - 1, 1))
-        return bool(written.marks) and bool(rows) and _text(rows[0][2]) == written.marks[-1]
+        return bool(written.marks) and bool(rows) and as_text(rows[0][2]) == written.marks[-1]
 
 
-def _text(value: bytes | memoryview) -> str:
-    return bytes(value).decode("utf-8", "surrogatepass")
+def _link(row: Sequence[object]) -> Link:
+    return Link(as_int(row[0]), as_bytes(row[1]), Digest(as_text(row[2])))
 
 
-def _head(row: tuple[object, ...]) -> Head:
-    sequence, digest, labels, mac = row[:4]
-    assert isinstance(sequence, int)
+def _head(row: Sequence[object]) -> Head:
+    sequence = as_int(row[0])
     try:
-        read = json.loads(bytes(labels))  # type: ignore[call-overload]  # bytes of a BLOB or BYTEA
-        if not isinstance(read, list) or not all(isinstance(one, str) for one in read):
+        labels = json.loads(as_bytes(row[2]))
+        if not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
             raise ValueError
     except ValueError:
         raise Tampered(sequence, "the head holds what no head holds") from None
-    return Head(sequence, Digest(_text(digest)), tuple(map(Label, read)), _text(mac))  # type: ignore[arg-type]
+    return Head(sequence, Digest(as_text(row[1])), tuple(map(Label, labels)), as_text(row[3]))

@@ -54,6 +54,15 @@ class SqliteStore(SqlStore):
         super().__init__(database, key)
         self.path = database.path
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Whoever can change these can change the record: the file, and what SQLite keeps beside it."""
+        return tuple(self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal", "-shm"))
+
+    def settle(self) -> None:
+        """See :meth:`interlock.stores.sql_store.SqlStore.settle`. The log is moved into the file and cut off."""
+        self.database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
     @staticmethod
     def migrate(path: str | os.PathLike[str]) -> bool:
         """Make the file, or bring it to the schema of this version. An act of the operator; nothing does it implicitly.

@@ -26,10 +26,12 @@ from interlock.model.decisions import Verdict
 from interlock.model.digests import Digest, digest
 from interlock.model.entries import (
     Admitted,
+    Checkpointed,
     ChildJoined,
     ChildOpened,
     Decided,
     Entry,
+    Erased,
     Failed,
     Forked,
     Observed,
@@ -40,6 +42,7 @@ from interlock.model.entries import (
     RolledBack,
     Sent,
     Summarised,
+    Transcribed,
     Typed,
 )
 from interlock.model.labels import Label, Leg, Source, Taint
@@ -348,6 +351,15 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
         st.builds(Rewritten, at=stamps(), before=st.integers(0, 9), after=st.integers(0, 9)),
         st.builds(RolledBack, at=stamps(), before=st.integers(0, 9), after=st.integers(0, 9)),
         st.builds(Forked, at=stamps(), conversation=st.sampled_from(_CHILDREN)),
+        st.builds(
+            Transcribed,
+            at=stamps(),
+            turn=st.integers(0, 9),
+            keep=st.integers(0, 9),
+            contents=st.lists(digests("message"), max_size=2).map(tuple),
+        ),
+        st.builds(Erased, at=stamps(), messages=st.integers(0, 9)),
+        st.builds(Checkpointed, at=stamps(), state=digests("state")),
         st.builds(ChildOpened, at=stamps(), conversation=st.sampled_from(_CHILDREN), labels=label_tuples()),
         st.builds(
             ChildJoined,

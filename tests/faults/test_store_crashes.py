@@ -111,7 +111,7 @@ def test_killed_between_any_two_statements(
             assert os.WIFSIGNALED(status), f"it lived at place {place}: {told}"
             assert os.WTERMSIG(status) == signal.SIGKILL
             deaths += 1
-            _judge(store, stored.id, [*before, *told])
+            judge(store, stored.id, [*before, *told])
     assert not DEEP or deaths >= DEATHS
     store.close()
 
@@ -122,7 +122,7 @@ def _places(nursery: Nursery, kind: str, where: str, conversation: str) -> int:
     return int(told[-1].split()[1])
 
 
-def _judge(store: Store, conversation: str, told: list[str]) -> None:
+def judge(store: Store, conversation: str, told: list[str]) -> None:
     view = store.within(NAMESPACE)
     entries = check_chain(view, conversation)
     # T16: never less than what was in context.

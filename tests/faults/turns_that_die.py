@@ -41,10 +41,11 @@ class Boundaries:
         self.count = 0
         self.at = at
         self.act = act
+        self.persistent = False
 
     def pass_one(self) -> None:
         self.count += 1
-        if self.count == self.at:
+        if self.count == self.at or (self.persistent and 0 < self.at < self.count):
             self.act()
 
     def around(self, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +58,7 @@ class Boundaries:
         return counted
 
 
-def opened(kind: str, where: str, boundaries: Boundaries) -> Store:
+def opened(kind: str, where: str, boundaries: Boundaries, durability: Any = "full") -> Store:
     """The store, with every statement of its from now on between two boundaries."""
     if kind == "sqlite":
 
@@ -66,7 +67,7 @@ def opened(kind: str, where: str, boundaries: Boundaries) -> Store:
             executemany = boundaries.around(sqlite.sqlite3.Connection.executemany)
 
         plain = sqlite.sqlite3.connect
-        store: Store = sqlite.SqliteStore(where)
+        store: Store = sqlite.SqliteStore(where, durability=durability)
         store.database.close()  # type: ignore[attr-defined]  # its connection is not counted
         sqlite.sqlite3.connect = lambda *given, **options: plain(*given, **options, factory=Counted)  # type: ignore[assignment,call-overload]
         store.database._closed = False  # type: ignore[attr-defined]
