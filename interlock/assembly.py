@@ -29,7 +29,7 @@ from interlock.policy.sources import Source, read_folder, shipped_directory, shi
 from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
 from interlock.stores.choice import opened_store
 from interlock.stores.memory import MemoryJournal
-from interlock.stores.memory_facts import MemoryArtifacts
+from interlock.stores.memory_artifacts import MemoryArtifacts
 
 if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manifest in code needs none of them
     import structlog

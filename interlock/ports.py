@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from interlock.model.answers import ControlText
 from interlock.model.carried import Carried
 from interlock.model.chain import Head, Sealed
 from interlock.model.digests import Digest
 from interlock.model.entries import Entry
-from interlock.model.facts import Fact, Selection, Vector
 from interlock.model.look import Paths
 from interlock.model.records import Change, StoredMessage
 from interlock.model.state import State
-from interlock.model.summaries import StoredSummary
+
+if TYPE_CHECKING:  # loaded by those who keep facts and summaries
+    from interlock.model.facts import Fact, Selection, Vector
+    from interlock.model.summaries import StoredSummary
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from interlock.model.canonical import pack
 from interlock.model.carried import CLEAN, LOST, Carried, decode, joined
 from interlock.model.digests import digest
 from interlock.model.names import namespace_name
-from interlock.stores.memory_facts import foreign
+from interlock.stores.memory_artifacts import foreign
 from interlock.stores.sql import Cursor, Rows, Taken, Values
 from interlock.stores.sql_facts import SqlMemory
 from interlock.stores.sql_store import SqlStore
@@ -87,7 +87,7 @@ class SqlArtifacts(SqlMemory):
             for one in keys:
                 name = one.encode("utf-8", "surrogatepass")
                 known = joined(decode(bytes(row[3])) for row in cursor.rows(_OWN, (name, space)))
-                if known.join(carried) == known and known != CLEAN:
+                if known.join(carried) == known:
                     continue  # nothing new: a row for each write would make the record as long as the work
                 body, sequence = carried.encode(), sequence + 1
                 last = _link(sequence, last, name, space, body)
@@ -95,7 +95,10 @@ class SqlArtifacts(SqlMemory):
             if sequence != before:
                 cursor.run(_ADVANCE, (sequence, last, before))
 
-        self._transact(work)
+        try:
+            self._transact(work)
+        except Taken:  # somebody else began the record at the same moment: now it is there
+            self._transact(work)
 
     def _concerning(self, key: str) -> Rows:
         names = [one.encode("utf-8", "surrogatepass") for one in above(key)]

@@ -13,7 +13,8 @@ from interlock import Conversation, Guard, Interlock, Manifest, MemoryJournal
 from interlock.memory import Memory
 from interlock.model.results import Outcome
 from interlock.ports import Artifacts, Facts, Summaries
-from interlock.stores.memory_facts import MemoryArtifacts, MemoryFacts, MemorySummaries
+from interlock.stores.memory_artifacts import MemoryArtifacts
+from interlock.stores.memory_facts import MemoryFacts, MemorySummaries
 from interlock.stores.sql_artifacts import SqlArtifacts
 from interlock.stores.sql_facts import SqlFacts
 from interlock.stores.sqlite import SqliteStore

@@ -9,6 +9,7 @@ forecast; no second look after the call; a lost record that reads as clean.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from interlock import Call, Guard, Interlock, MemoryJournal, Outcome, ToolResult
 from interlock.errors import MemoryUnavailable
 from interlock.model.carried import Carried
 from interlock.model.labels import EVERY_LEG, Label
-from interlock.stores.memory_facts import MemoryArtifacts
+from interlock.stores.memory_artifacts import MemoryArtifacts
 from interlock.stores.sql_artifacts import SqlArtifacts
 from interlock.stores.sqlite import SqliteStore
 from tests.cases.desk import did, fresh, got, shared
@@ -114,6 +115,17 @@ def test_attack_t2_a_write_that_nobody_reports(desk: Desk) -> None:
     second = desk.fresh()
     did(second, "load", {"path": "notes.txt"}, PLANT)
     assert PAGE in named(sends(second))
+
+
+def test_attack_t14_in_an_event_loop_too(desk: Desk) -> None:
+    async def story() -> None:
+        first = desk.poisoned()
+        assert (await first.acall("save", {"path": "n.txt", "text": PLANT}, run=lambda **_: "ok")).executed
+        second = desk.fresh()
+        assert (await second.acall("load", {"path": "n.txt"}, run=lambda **_: PLANT)).executed
+        assert PAGE in named(sends(second))
+
+    asyncio.run(story())
 
 
 def test_attack_a_write_that_can_not_be_labelled_does_not_run(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

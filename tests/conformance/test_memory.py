@@ -17,7 +17,8 @@ import pytest
 from interlock.model.carried import LOST, Carried
 from interlock.model.facts import fact_of
 from interlock.model.labels import EVERY_LEG, Label
-from interlock.stores.memory_facts import MemoryArtifacts, MemoryFacts, MemorySummaries
+from interlock.stores.memory_artifacts import MemoryArtifacts
+from interlock.stores.memory_facts import MemoryFacts, MemorySummaries
 from interlock.stores.sql_artifacts import SqlArtifacts
 from interlock.stores.sql_facts import SqlFacts
 from interlock.stores.sql_store import SqlStore

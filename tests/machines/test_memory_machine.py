@@ -29,8 +29,9 @@ from interlock.model.entries import Opened
 from interlock.model.facts import Selection
 from interlock.model.parcels import Parcel, read_parcel
 from interlock.model.windows import WindowLimits
-from interlock.stores import memory_facts
-from interlock.stores.memory_facts import MemoryArtifacts, MemoryFacts, MemorySummaries
+from interlock.stores import memory_artifacts, memory_facts
+from interlock.stores.memory_artifacts import MemoryArtifacts
+from interlock.stores.memory_facts import MemoryFacts, MemorySummaries
 from interlock.windows import ContextWindow, RunBudget
 from tests.cases.desk import Engine, all_allow, did
 from tests.cases.poisoned import MANIFEST
@@ -232,7 +233,7 @@ FAULTS: dict[str, tuple[Any, str, Any]] = {
     "memory is trusted": (fact_values.Fact, "recalled", property(lambda fact: fact.carried)),
     "a join keeps its left side": (Carried, "join", lambda self, _: self),
     "writes leave no label": (artifact_steps, "labelled", lambda *_: iter(())),
-    "reads are looked up exactly": (memory_facts, "concerns", lambda written, read: written == read),
+    "reads are looked up exactly": (memory_artifacts, "concerns", lambda written, read: written == read),
     "reads join nothing": (artifact_steps, "loaded", lambda call, _: (yield from _given(call))),
     "parcels are sent clean": (conversations, "written_by", _returning(CLEAN)),
     "a run begins clean": (conversations, "Opened", lambda *parts, **_: _clean(*parts)),

@@ -269,6 +269,22 @@ def test_a_conversation_of_which_only_the_end_is_loaded(tmp_path: Path) -> None:
     window = ContextWindow(again.conversation, limits=LIMITS, summaries=summaries, earlier=again.earlier)
     assert window.context()[3:] == shown[3:]
     assert window.summary().labels == ("untrusted:web",)  # type: ignore[union-attr]
+    assert summaries.summary("default", stored.id, window.summary().content) is not None  # type: ignore[union-attr]
+    content = window.summary().content  # type: ignore[union-attr]
+    place.namespace.erase(stored.id, at="2026-11-29T12:00:00.000000Z")
+    assert summaries.summary("default", stored.id, content) is None
+    assert "untrusted:web" in place.load(stored.id).conversation.taint
+    store.close()
+
+
+def test_messages_that_are_in_no_summary_must_be_loaded(tmp_path: Path) -> None:
+    SqliteStore.migrate(tmp_path / "store.db")
+    store = SqliteStore(tmp_path / "store.db", durability="process")
+    summaries, place = SqlFacts(store), Conversations(store, "default")
+    stored = place.keep(fresh(8))
+    ContextWindow(stored.conversation, limits=LIMITS, summarise=Summariser(), summaries=summaries).context(
+        RunBudget(passes=9)
+    )
     short = place.load(stored.id, newest=2)
     with pytest.raises(Refused, match="were not loaded"):
         ContextWindow(short.conversation, limits=LIMITS, summaries=summaries, earlier=short.earlier).context()
