@@ -60,7 +60,7 @@ def labelled(one: Asked, state: State) -> Generator[Effect, Any, None]:
     """
     if one.writes:
         spec = one.spec
-        where = f"{page_of(one.call, spec) or spec.id} ({spec.id} of {state.conversation})"
+        where = f"{page_of(one.destinations, one.reads) or spec.id} ({spec.id} of {state.conversation})"
         own = Carried((*spec.private, *spec.untrusted, *spec.opens))
         told = {label for label, _ in one.carried.notes}
         own = replace(own, notes=tuple((label, where) for label in own.labels if label not in told))

@@ -472,7 +472,7 @@ def _somewhere(one: Asked) -> bool:
 def _pages(decided: _Decided) -> tuple[tuple[int, str], ...]:
     """What the allowed calls will read of strangers' words or of private data."""
     return tuple(
-        (number, page_of(one.asked.call, one.asked.spec))
+        (number, page_of(one.asked.destinations, one.asked.reads))
         for number, one, decision in decided
         if one.asked is not None
         and decision.verdict is Verdict.ALLOW

@@ -12,9 +12,8 @@ import posixpath
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from interlock.model.calls import FrozenCall
 from interlock.model.carried import Carried
-from interlock.model.destinations import find, normalised
+from interlock.model.destinations import Destination, normalised
 from interlock.model.labels import Leg
 from interlock.model.results import printable
 from interlock.model.tools import Kind, ToolSpec, widened
@@ -116,13 +115,15 @@ def carrying(spec: ToolSpec, carried: Carried) -> ToolSpec:
     return widened(spec, carried.of(Leg.UNTRUSTED, Leg.PRIVATE), carried.of(Leg.EGRESS))
 
 
-def page_of(call: FrozenCall, spec: ToolSpec) -> str:
-    """What a call read, for people: its URLs without queries, its addresses, its paths. Queries may hold anything."""
-    arguments = call.thawed()
-    named = [one.value for one in find(spec, arguments) if one.kind is not Kind.UNKNOWN]
-    named += [text for _, text in places(spec.reads_from, arguments) if text not in (ANY, UNREADABLE)]
-    bare = [one.partition("?")[0].partition("#")[0] for one in named]
-    return printable(", ".join(dict.fromkeys(bare))[:120])
+def page_of(destinations: Iterable[Destination], reads: Iterable[str]) -> str:
+    """What a call reads, for people: its URLs without queries, its addresses, its artifacts. Queries may hold anything.
+
+    Args:
+        reads: keys of artifacts.
+    """
+    named = [one.value.partition("?")[0].partition("#")[0] for one in destinations if one.kind is not Kind.UNKNOWN]
+    named += [one for one in reads if not is_lost(one)]
+    return printable(", ".join(dict.fromkeys(named))[:120]) if named else ""
 
 
 _QUOTES: Final = str.maketrans("", "", "\"'`[]")
