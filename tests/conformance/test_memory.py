@@ -132,6 +132,18 @@ def test_t12_a_fact_whose_label_record_is_missing_or_another_is_every_leg(
     with_store.close()
 
 
+def test_t12_a_clean_fact_whose_label_record_is_missing_is_every_leg(tmp_path: Path) -> None:
+    SqliteStore.migrate(tmp_path / "store.db")
+    store = SqliteStore(tmp_path / "store.db", durability="process")
+    facts = SqlFacts(store)
+    at = "2026-11-29T12:00:00.000000Z"
+    facts.put("n", fact_of("m", 1, at, "word", "c-1", (0, 1), Carried()), expected=0, limit=9)
+    store.database.transact(lambda cursor: cursor.run("DELETE FROM interlock_fact_labels"))
+    (found,) = facts.search("n", ("word",), 9)
+    assert set(found.carried.labels) == set(EVERY_LEG)
+    store.close()
+
+
 def test_a_deleted_text_is_gone_from_the_file(tmp_path: Path) -> None:
     from interlock.model.facts import Selection
 
