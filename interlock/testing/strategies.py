@@ -26,9 +26,9 @@ from interlock.model.decisions import Verdict
 from interlock.model.digests import Digest, digest
 from interlock.model.entries import (
     Admitted,
+    Checkpointed,
     ChildJoined,
     ChildOpened,
-    Checkpointed,
     Decided,
     Entry,
     Erased,
