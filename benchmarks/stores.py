@@ -1,6 +1,6 @@
 """What a store costs: guarded calls per second, long conversations against short ones, and many conversations at once.
 
-    python -m benchmarks.stores [--json FILE] [--quick] [--postgres DSN]
+    python -m benchmarks.stores [--json FILE] [--quick] [--postgres DSN]      (TMPDIR says on which disk)
 
 Without a dsn a throw-away PostgreSQL is started, if there is one (`scripts/postgres.py`). Rates depend on the disk and
 on who else uses it: they say how stores compare in one run, and nothing about another machine.
@@ -157,7 +157,7 @@ def measured(dsn: str, quick: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"rates": [], "long": [], "resident": []}
     number = [0]
     spawn = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind in kinds:
             for durability in ("full", "process") if kind != "memory" else ("none",):
