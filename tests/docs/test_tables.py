@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import os
 import re
 import tomllib
@@ -24,7 +25,7 @@ from interlock.cli import COMMANDS
 from interlock.model import digests, entries
 from interlock.model.answers import MAX_REMEDIES
 from interlock.model.artifacts import KINDS
-from interlock.model.configuration import Configuration
+from interlock.model.configuration import Configuration, MemoryChoice, PostgresChoice, SqliteChoice
 from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
 from interlock.model.scenario import CallStep, Scenario, Step, Story
@@ -201,6 +202,20 @@ def test_keys_of_the_configuration() -> None:
     rows = rows_of(block(DOCS / "configuration.md", "checked: configuration keys"))
     told = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
     assert told == list(Configuration.model_fields)
+
+
+def test_keys_of_the_journal() -> None:
+    """Each key with the kinds that take it and its default."""
+    kinds = {"memory": MemoryChoice, "sqlite": SqliteChoice, "postgres": PostgresChoice}
+    names = {name for model in kinds.values() for name in model.model_fields}
+    rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "configuration.md", "checked: journal keys"))}
+    assert set(rows) == names
+    for name, row in rows.items():
+        takers = [kind for kind, model in kinds.items() if name in model.model_fields]
+        assert row[1] == ("all" if len(takers) == len(kinds) else ", ".join(takers)), name
+        one = kinds[takers[0]].model_fields[name]
+        default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
+        assert row[2] == default, name
 
 
 def test_keys_of_scenarios() -> None:

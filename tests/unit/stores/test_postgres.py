@@ -117,6 +117,34 @@ def test_a_server_that_does_not_flush() -> None:
         store.close()
 
 
+def test_a_role_that_may_not_delete_or_alter(postgres_server: Server) -> None:
+    """What the guide says a service needs: it may read, insert and update."""
+    import secrets
+
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    from interlock.stores.postgres import PostgresStore
+    from interlock.testing import stores
+
+    dsn = postgres_server.fresh()
+    role, schema = f"service_{secrets.token_hex(4)}", str(conninfo_to_dict(dsn)["options"]).split("=")[1].split(",")[0]
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in (
+            f"CREATE ROLE {role}",
+            f"GRANT USAGE ON SCHEMA {schema} TO {role}",
+            f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema} TO {role}",
+        ):
+            connection.execute(statement.encode())
+    limited = make_conninfo(dsn, options=f"-csearch_path={schema} -crole={role}")
+    for check in (stores.check_transcript, stores.check_conflicts, stores.check_erasing, stores.check_long):
+        check(lambda: PostgresStore(limited, plaintext=True))
+    store = PostgresStore(limited, plaintext=True)
+    with pytest.raises(JournalUnavailable, match="permission denied"):
+        store.database.rows("DELETE FROM interlock_entries RETURNING 1")
+    store.close()
+
+
 def test_full_durability_overrules_the_server(postgres_server: Server) -> None:
     from interlock.stores.postgres import PostgresStore
 
