@@ -68,7 +68,7 @@ _COLUMNS = "SELECT place, entry, slot, body, retired FROM interlock_messages WHE
 _NEWEST = f"{_COLUMNS} AND retired = 0 AND place > ? AND place < ? ORDER BY place DESC LIMIT ?"
 _OLDEST = f"{_COLUMNS} AND place > ? ORDER BY place LIMIT ?"
 _ERASE = "UPDATE interlock_messages SET body = ? WHERE namespace = ? AND conversation = ? AND length(body) > 0"
-_ERASE_SUMMARIES = "DELETE FROM interlock_summaries WHERE namespace = ? AND conversation = ?"
+_ERASE_SUMMARIES = "UPDATE interlock_summaries SET body = ? WHERE namespace = ? AND conversation = ?"
 _NAMES = (
     "SELECT conversation FROM interlock_heads WHERE namespace = ? AND conversation > ? ORDER BY conversation LIMIT ?"
 )
@@ -283,7 +283,7 @@ class SqlNamespace:
         def work(cursor: Cursor) -> _Written:
             fold = self._locked(cursor, conversation)
             gone = cursor.run(_ERASE, (b"", *self._key_of(conversation)))
-            cursor.run(_ERASE_SUMMARIES, self._key_of(conversation))
+            cursor.run(_ERASE_SUMMARIES, (b"", *self._key_of(conversation)))
             return self._written(cursor, conversation, fold, Plan((Erased(at, gone),) if gone else ()))
 
         return self._done(conversation, work)

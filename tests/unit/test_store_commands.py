@@ -20,6 +20,7 @@ from interlock import Interlock
 from interlock.cli import cli
 from interlock.conversations import Conversations
 from interlock.stores.memory import MemoryJournal
+from interlock.stores.sql import SCHEMA
 from interlock.stores.sql_store import SqlStore
 from tests.servers import Server
 from tests.worlds import MANIFEST
@@ -56,7 +57,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def ids(here: Path) -> list[str]:
-    assert told("store", "migrate") == {"changed": True, "schema": "0001"}
+    assert told("store", "migrate") == {"changed": True, "schema": SCHEMA}
     lock = Interlock.load("interlock.toml")
     assert isinstance(lock.journal, SqlStore)
     found = _filled(lock)
@@ -90,7 +91,7 @@ def test_before_anything_is_there(here: Path) -> None:
 
 
 def test_migrate_and_info(ids: list[str]) -> None:
-    assert told("store", "migrate") == {"changed": False, "schema": "0001"}
+    assert told("store", "migrate") == {"changed": False, "schema": SCHEMA}
     assert "as it was" in run("store", "migrate").stdout
     counted = told("store", "info")["namespaces"]
     assert [(one["namespace"], one["conversations"], one["messages"]) for one in counted] == [
