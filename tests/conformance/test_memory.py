@@ -7,14 +7,17 @@ exchanged in the database.
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.model.carried import LOST, Carried
+from interlock.errors import Conflict
+from interlock.model.carried import LOST, Carried, decode
 from interlock.model.facts import fact_of
 from interlock.model.labels import EVERY_LEG, Label
 from interlock.stores.memory_artifacts import MemoryArtifacts
@@ -28,6 +31,7 @@ from tests.servers import Server
 
 KINDS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 SQL = KINDS[1:]
+AT = "2026-11-29T12:00:00.000000Z"
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +162,73 @@ def test_a_deleted_text_is_gone_from_the_file(tmp_path: Path) -> None:
     store.database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
     store.close()
     assert secret.encode() not in b"".join(one.read_bytes() for one in tmp_path.glob("store.db*"))
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+
+def _open(kind: str, where: str) -> SqlStore:
+    if kind == "sqlite":
+        return SqliteStore(where, durability="process")
+    from interlock.stores.postgres import PostgresStore
+
+    return PostgresStore(where, connections=2, timeout=60, plaintext=True)
+
+
+def _labels(kind: str, where: str, number: int) -> None:
+    store = _open(kind, where)
+    artifacts = SqlArtifacts(store)
+    for time in range(10):
+        artifacts.label(["key:shared"], Carried((Label(f"private:p{number}.{time}"),)), namespace="n")
+    store.close()
+
+
+def _corrects(kind: str, where: str, number: int) -> int:
+    """How many of ten revisions this process wrote."""
+    store, won = _open(kind, where), 0
+    facts = SqlFacts(store)
+    for revision in range(1, 11):
+        mine = Carried((Label(f"private:p{number}.{revision}"),))
+        try:
+            facts.put("n", fact_of("m", 1, AT, f"word {number}", "c-1", (0, 0), mine), expected=revision, limit=9)
+            won += 1
+        except Conflict:
+            pass
+    store.close()
+    return won
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
+    if request.param == "sqlite":
+        SqliteStore.migrate(tmp_path / "store.db")
+        return "sqlite", str(tmp_path / "store.db")
+    server: Server = request.getfixturevalue("postgres_server")
+    return "postgres", server.fresh()
+
+
+@pytest.mark.parametrize("place", SQL, indirect=True)
+def test_t2_labels_of_four_processes_all_survive_and_the_chain_holds(place: tuple[str, str]) -> None:
+    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
+        list(pool.map(partial(_labels, *place), range(4)))
+    store = _open(*place)
+    artifacts = SqlArtifacts.begin(store)
+    assert artifacts.damage == "artifacts were written before their record was begun"
+    rows = store.database.rows("SELECT sequence, labels FROM interlock_artifacts ORDER BY sequence")
+    assert [row[0] for row in rows] == list(range(1, 41))
+    assert len({label for row in rows for label in decode(bytes(row[1])).labels}) == 40
+    store.close()
+
+
+@pytest.mark.parametrize("place", SQL, indirect=True)
+def test_t12_of_four_processes_exactly_one_writes_each_revision(place: tuple[str, str]) -> None:
+    store = _open(*place)
+    facts = SqlFacts(store)
+    facts.put("n", fact_of("m", 1, AT, "word", "c-1", (0, 0), Carried()), expected=0, limit=9)
+    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
+        won = list(pool.map(partial(_corrects, *place), range(4)))
+    found = facts.fact("n", "m")
+    assert found is not None
+    assert found.revision - 1 == sum(won) >= 1
+    assert len(found.carried.labels) == sum(won)
+    store.close()

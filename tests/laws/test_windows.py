@@ -124,6 +124,11 @@ def test_a_plan_of_nothing() -> None:
     assert cuts([]) == (0,)
 
 
+def test_t17_somebody_who_speaks_in_the_middle_of_a_round_does_not_part_it() -> None:
+    use, answer = Message.assistant("", ToolUse("1", "fetch", {})), Message(Role.TOOL, (ToolAnswer("1", "x"),))
+    assert cuts([use, Message.user("hm"), answer, Message.user("a")]) == (0, 3, 4)
+
+
 def test_an_open_round_is_never_summarised() -> None:
     messages = [Message.user("a"), Message.assistant("", ToolUse("1", "fetch", {}))]
     assert cuts(messages) == (0, 1)
