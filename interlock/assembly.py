@@ -26,8 +26,10 @@ from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.sources import Source, read_folder, shipped_directory, shipped_sources
-from interlock.ports import Clock, Engine, Files, Journal
+from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
+from interlock.stores.choice import opened_store
 from interlock.stores.memory import MemoryJournal
+from interlock.stores.memory_artifacts import MemoryArtifacts
 
 if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manifest in code needs none of them
     import structlog
@@ -121,9 +123,10 @@ class Interlock:
         policies: Iterable[str | os.PathLike[str]] = (),
         settings: Mapping[str, Any] | None = None,
         engine: Engine | None = None,
-        journal: Journal | None = None,
+        journal: Journal | Store | None = None,
         clock: Clock | None = None,
         files: Files | None = None,
+        artifacts: Artifacts | None = None,
         protected: Iterable[str | os.PathLike[str]] = (),
     ) -> None:
         """
@@ -133,9 +136,13 @@ class Interlock:
             policies: directories or archives of the user's own controls, beside the shipped ones.
             settings: of the shipped controls; unknown ones are refused.
             engine: answers documents; by default the embedded one with the shipped and the given controls.
-            journal: where decisions are recorded; by default in memory, which is said once in the log.
+            journal: where decisions are recorded: a journal, or a store, in which each conversation has its namespace.
+                By default in memory, which is said once in the log.
             files: resolves paths in arguments; by default on this machine, relative to the current folder. Give
                 ``LocalFiles(base)`` when the tools work in another one.
+            artifacts: which labels are on what agents write and read (``writes_to`` and ``reads_from`` in the
+                manifest); by default in memory, which can vouch for nothing that was written before, so that whatever
+                is read there is every leg.
             protected: more files and folders that only Interlock's operator may change.
 
         Raises:
@@ -154,7 +161,7 @@ class Interlock:
             raise Misconfigured(
                 "an engine that is given brings its own controls and settings; leave policies and settings out"
             )
-        self._begin(lambda: parts, engine, journal, clock, files)
+        self._begin(lambda: parts, engine, journal, clock, files, artifacts)
 
     @classmethod
     def load(
@@ -163,43 +170,57 @@ class Interlock:
         *,
         workspace: str | os.PathLike[str] | None = None,
         tools: Iterable[Tool] = (),
-        journal: Journal | None = None,
+        journal: Journal | Store | None = None,
         clock: Clock | None = None,
         files: Files | None = None,
+        artifacts: Artifacts | None = None,
     ) -> Self:
         """Build from the operator's ``interlock.toml``.
 
         Args:
             workspace: a narrowing file of a project: it may add labels, controls and denials, and nothing else.
+            journal: instead of the one that the file names. A reload never opens another one.
 
         Raises:
-            Misconfigured: any file is wrong; nothing was built.
+            Misconfigured: any file is wrong, or the store was not migrated; nothing was built.
+            JournalUnavailable: the store can't be reached.
         """
         specs = [one.spec for one in tools]
         operators = os.path.abspath(configuration)
         narrowing = None if workspace is None else os.path.abspath(workspace)
-        return cls._of(lambda: read_parts(operators, narrowing, specs), None, journal, clock, files)
+        opened = None
+        if journal is None:
+            chosen, folder = read_configuration(operators)
+            opened = journal = opened_store(chosen.journal, folder) if chosen.journal is not None else None
+        try:
+            return cls._of(lambda: read_parts(operators, narrowing, specs), None, journal, clock, files, artifacts)
+        except BaseException:
+            if isinstance(opened, Store):
+                opened.close()
+            raise
 
     @classmethod
     def _of(
         cls,
         read: Callable[[], Parts],
         engine: Engine | None,
-        journal: Journal | None,
+        journal: Journal | Store | None,
         clock: Clock | None,
         files: Files | None = None,
+        artifacts: Artifacts | None = None,
     ) -> Self:
         self = cls.__new__(cls)
-        self._begin(read, engine, journal, clock, files)
+        self._begin(read, engine, journal, clock, files, artifacts)
         return self
 
     def _begin(
         self,
         read: Callable[[], Parts],
         engine: Engine | None,
-        journal: Journal | None,
+        journal: Journal | Store | None,
         clock: Clock | None,
         files: Files | None,
+        artifacts: Artifacts | None,
     ) -> None:
         if journal is None:
             journal = MemoryJournal()
@@ -207,6 +228,7 @@ class Interlock:
         self._read = read
         self._engine = engine
         self._world = (journal, clock or SystemClock(), files or LocalFiles())
+        self._artifacts = artifacts or MemoryArtifacts()
         self._active = self._assembled()
 
     @property
@@ -218,7 +240,7 @@ class Interlock:
         return self._active.world.engine
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> Journal | Store:
         return self._active.world.journal
 
     def guard(self, conversation: Conversation) -> Guard:
@@ -254,13 +276,13 @@ class Interlock:
             revision=engine.revision,
             engine=engine.name,
             operator=address_book(bundle_settings.address_book.model_dump()),
-            protected=_protected(parts),
+            protected=_protected(parts, getattr(journal, "files", ())),
             unavailable=parts.unavailable,
             looks_at=getattr(engine, "looks_at", None),
             lists=allow_lists(bundle_settings.own_domains, bundle_settings.hosts, bundle_settings.roots),
             grounding=GROUNDING | ({Origin.METADATA} if bundle_settings.metadata == "grounds" else frozenset()),
         )
-        return Active(World(engine, journal, clock, files), rules)
+        return Active(World(engine, journal, clock, files, artifacts=self._artifacts), rules)
 
 
 def _paths(name: str, given: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
@@ -271,12 +293,13 @@ def _paths(name: str, given: Iterable[str | os.PathLike[str]]) -> tuple[Path, ..
     return tuple(Path(os.path.abspath(Path(one).expanduser())) for one in given)
 
 
-def _protected(parts: Parts) -> tuple[str, ...]:
-    """Everything that decides: the operator's files, the shipped controls, and this package's own code. Both as named
-    and as the file system resolves them, each control's file for itself: a link must not leave its target unguarded."""
+def _protected(parts: Parts, records: Iterable[Path]) -> tuple[str, ...]:
+    """Everything that decides: the operator's files, the shipped controls, the store, and this package's own code. Both
+    as named and as the file system resolves them, each control's file for itself: a link must not leave its target
+    unguarded."""
     package = Path(__file__).resolve().parent
     folders = (*parts.policies, *parts.guests, package, shipped_directory())
-    named = [*folders, *parts.protected, *map(Path, parts.manifest.paths)]
+    named = [*folders, *parts.protected, *records, *map(Path, parts.manifest.paths)]
     named += [file for folder in (*parts.policies, *parts.guests) for file in folder.rglob("*")]
     found = {place for one in named for place in (*_hops(os.path.abspath(one)), os.path.realpath(one))}
     if os.path.sep in found:
@@ -357,6 +380,8 @@ def read_parts(
         raise ConfigurationError(f'{path}: no tool is declared; write [tools.NAME], or manifest = ["tools.toml"]')
     policies = [folder / one for one in configuration.policies]
     protected = [Path(path), *(folder / one for one in configuration.manifest)]
+    key_file = getattr(configuration.journal, "key_file", "")
+    protected += [folder / key_file] if key_file else []
     if workspace is None:
         return Parts(manifest, policies=tuple(policies), settings=configuration.settings, protected=tuple(protected))
     file, shown = Path(workspace), _shown(workspace)

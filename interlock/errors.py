@@ -5,6 +5,7 @@
     - NotCanonical        a value cannot be frozen without changing it
     - NotPermitted        a wrapped tool was entered without a permit for exactly this call
     - WrongJournal        a conversation already writes to another journal
+    - SummaryRequired     too much of a conversation is in no summary: summarise it before a model is called
   + Misconfigured         the operator's files are wrong: nothing was loaded
     - ManifestError
     - PolicyError
@@ -13,7 +14,9 @@
     - EngineUnavailable
     - JournalUnavailable
     - SessionBusy         another thread or process has the session file open
+    - MemoryUnavailable   facts or label records of artifacts could not be read or written
   + Conflict              another writer was first: load the state again and decide anew
+    - TurnConflict        another turn of the conversation ended first; carries what was finished here
   + Tampered              a stored record contradicts itself
 * Bug                     an invariant of ours is broken: nobody may handle it and carry on
 
@@ -55,6 +58,16 @@ class WrongJournal(Refused):
     """A conversation that already writes to one journal was given to another."""
 
 
+class SummaryRequired(Refused):
+    """Messages ``[first, end)`` must be summarised before a model is called; ``first == end`` when that can't help."""
+
+    def __init__(self, first: int, end: int, problem: str) -> None:
+        what = f"summarise messages {first} to {end - 1}" if end > first else "finish or shorten the round"
+        super().__init__(f"{problem}; {what} before a model is called")
+        self.first = first
+        self.end = end
+
+
 class Misconfigured(InterlockError):
     """A file or setting of the operator is wrong. Nothing of it was loaded."""
 
@@ -87,8 +100,30 @@ class SessionBusy(Unavailable):
     """A session file is open already, in this process or another one. One writer at a time: close it there first."""
 
 
+class MemoryUnavailable(Unavailable):
+    """Facts, summaries or the label records of artifacts could not be read or written."""
+
+
 class Conflict(InterlockError):
     """Another writer changed the labels first. Load the state again and decide anew."""
+
+
+class TurnConflict(Conflict):
+    """Another turn of the same conversation ended first. Nothing is run again by itself.
+
+    The messages of this turn are not in the transcript, but its labels have joined and its calls are on record.
+
+    Attributes:
+        outcome: what this turn had finished with, as it was given; by default its messages.
+        version: label version of the conversation by now.
+        turn: number of turns that the conversation has by now.
+    """
+
+    def __init__(self, message: str, *, version: int, turn: int, outcome: object = None) -> None:
+        super().__init__(message)
+        self.version = version
+        self.turn = turn
+        self.outcome = outcome
 
 
 class Tampered(InterlockError):

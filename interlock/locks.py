@@ -2,6 +2,9 @@
 
 It guards steps of microseconds (joining an entry to an in-memory journal, binding a conversation). A fork waits for
 it, so a child never inherits it locked by a thread that the child does not have.
+
+:data:`LEAF` is a second one, for what stores remember: it is taken while a transaction is open, and a transaction may
+be open while :data:`LOCK` is held. Nobody who holds it takes anything else.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ import threading
 from types import TracebackType
 
 LOCK = threading.RLock()
+LEAF = threading.RLock()
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    # What is registered last is taken first: a fork takes them in the order in which everybody else does.
+    os.register_at_fork(before=LEAF.acquire, after_in_parent=LEAF.release, after_in_child=LEAF.release)
     os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 

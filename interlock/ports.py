@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from interlock.model.answers import ControlText
+from interlock.model.carried import Carried
+from interlock.model.chain import Head, Sealed
+from interlock.model.digests import Digest
 from interlock.model.entries import Entry
 from interlock.model.look import Paths
+from interlock.model.records import Change, StoredMessage
 from interlock.model.state import State
+
+if TYPE_CHECKING:  # loaded by those who keep facts and summaries
+    from interlock.model.facts import Fact, Selection, Vector
+    from interlock.model.summaries import StoredSummary
 
 
 @runtime_checkable
@@ -75,6 +83,189 @@ class Journal(Protocol):
             Conflict: the label version is another one by now.
             JournalUnavailable: nothing was written.
         """
+
+
+@runtime_checkable
+class Namespace(Journal, Protocol):
+    """One namespace of a store: the journals and transcripts of its conversations, and of nobody else's.
+
+    The namespace is part of every query, so a conversation of another one is not there: every method raises for it
+    exactly what it raises for a conversation that never existed. Safe to share between threads.
+    """
+
+    @property
+    def name(self) -> str:
+        """The namespace, as validated by :func:`interlock.model.names.namespace_name`."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether calls wait for a disk or a server; asynchronous guards then make them in a worker thread."""
+
+    def record(
+        self, conversation: str, changes: Sequence[Change], entries: Sequence[Entry] = (), *, at: str, turn: int
+    ) -> State:
+        """End a turn: change the transcript and write entries, all or nothing.
+
+        The transcript is append-only: a change that keeps fewer messages than there are retires the rest, which stay
+        on record. Each message is named by its digest in a ``transcribed`` entry, and whatever its cover holds beyond
+        the exposure joins the taint.
+
+        Args:
+            at: now, for the entries that are made here.
+            turn: ``State.turn`` that the changes were made from.
+
+        Returns:
+            The state, whose ``turn`` has grown by one.
+
+        Raises:
+            TurnConflict: another turn ended first. The messages are not stored, but ``entries`` are, and the labels of
+                the covers have joined: what the loser learnt is not forgotten.
+            JournalUnavailable: no such conversation, or nothing was written.
+        """
+
+    def messages(
+        self, conversation: str, *, after: int = 0, before: int | None = None, limit: int | None = None
+    ) -> tuple[StoredMessage, ...]:
+        """The newest messages of the present transcript, oldest first, each held against its digest in the journal.
+
+        Args:
+            after, before: only those with a place between these two.
+            limit: at most so many, counted from the newest.
+
+        Raises:
+            Tampered: a message is not what its entry says.
+            JournalUnavailable: no such conversation, or it could not be read.
+        """
+
+    def messages_ever(self, conversation: str, *, after: int = 0, limit: int) -> tuple[StoredMessage, ...]:
+        """Messages in the order in which they were stored, retired ones too, from the oldest. For export and audit.
+
+        Raises:
+            Tampered, JournalUnavailable: see :meth:`messages`.
+        """
+
+    def entries(self, conversation: str, *, after: int = 0, limit: int | None = None) -> tuple[Sealed, ...]:
+        """Links of the chain as stored, oldest first. Whether they fit is ``interlock.model.chain.verify``'s to say.
+
+        Raises:
+            JournalUnavailable: no such conversation, or it could not be read.
+        """
+
+    def head(self, conversation: str) -> Head:
+        """The head as stored.
+
+        Raises:
+            JournalUnavailable: no such conversation, or it could not be read.
+        """
+
+    def conversations(self, *, after: str = "", limit: int = 100) -> tuple[str, ...]:
+        """Ids of conversations in the order of their bytes, from the first one after ``after``.
+
+        Raises:
+            JournalUnavailable: they could not be read.
+        """
+
+    def erase(self, conversation: str, *, at: str) -> State:
+        """Delete the content of a conversation: its messages. The journal stays, and with it every label (T2).
+
+        Raises:
+            JournalUnavailable: no such conversation, or nothing was erased.
+        """
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Where conversations are kept, for many processes. Nothing in it can be reached without a namespace."""
+
+    def within(self, namespace: str) -> Namespace:
+        """The view of one namespace. Derive it from the authenticated identity, never from what a caller sends.
+
+        Two views of one namespace are equal.
+
+        Raises:
+            Refused: not a namespace.
+        """
+
+    def close(self) -> None:
+        """Let go of files and connections. Whatever is asked later raises JournalUnavailable."""
+
+
+@runtime_checkable
+class Artifacts(Protocol):
+    """Which labels are on the resources that agents write and read. They only grow, and concurrent writers all count.
+
+    Keys are of no namespace: a file is the same file whoever reads it. What another namespace wrote brings its labels,
+    but not the notes that say where from.
+    """
+
+    def carried(self, keys: Sequence[str], *, namespace: str) -> Carried:
+        """What these artifacts carry together, with all that lies in them or above them
+        (:func:`interlock.model.artifacts.concerns`).
+
+        A key that names nothing, and any key when the record can't vouch for what is missing in it, gives
+        :data:`interlock.model.carried.LOST`.
+
+        Raises:
+            MemoryUnavailable: it could not be read.
+        """
+
+    def label(self, keys: Sequence[str], carried: Carried, *, namespace: str) -> None:
+        """Join labels to these artifacts. Durable when it returns.
+
+        Raises:
+            MemoryUnavailable: nothing was written.
+        """
+
+
+@runtime_checkable
+class Facts(Protocol):
+    """Facts that agents wrote for other conversations. The namespace is part of every query: a fact of another one is
+    not there. Labels only grow, and stay when the text is deleted."""
+
+    def put(self, namespace: str, fact: Fact, *, expected: int, limit: int, vector: Vector | None = None) -> Fact:
+        """Store a revision in place of revision ``expected`` (0: there is none yet).
+
+        Args:
+            limit: facts that the namespace may hold.
+
+        Returns:
+            The fact with the labels of all its revisions.
+
+        Raises:
+            Conflict: the fact is at another revision.
+            Refused: the namespace is full.
+            MemoryUnavailable: nothing was written.
+        """
+
+    def fact(self, namespace: str, id: str) -> Fact | None:
+        """One fact, also one whose text was deleted. Raises MemoryUnavailable."""
+
+    def search(self, namespace: str, words: Sequence[str], limit: int) -> tuple[Fact, ...]:
+        """The facts that hold most of these words (:func:`interlock.model.facts.ranked`). Raises MemoryUnavailable."""
+
+    def near(self, namespace: str, vector: Vector, limit: int) -> tuple[Fact, ...]:
+        """The facts whose vectors are nearest. Raises MemoryUnavailable."""
+
+    def forget(self, namespace: str, selection: Selection) -> int:
+        """Delete texts and vectors. Labels stay.
+
+        Returns:
+            How many facts lost their text.
+
+        Raises:
+            MemoryUnavailable: not all were deleted.
+        """
+
+
+@runtime_checkable
+class Summaries(Protocol):
+    """Texts of summaries by the digest that the journal names. A text that is lost is made anew from the transcript."""
+
+    def keep(self, namespace: str, conversation: str, summary: StoredSummary) -> None:
+        """Store one. Durable when it returns. Raises MemoryUnavailable."""
+
+    def summary(self, namespace: str, conversation: str, content: Digest) -> StoredSummary | None:
+        """The summary whose text has this digest. Raises MemoryUnavailable."""
 
 
 @runtime_checkable

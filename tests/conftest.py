@@ -3,13 +3,19 @@
 ``INTERLOCK_PROFILE`` is ``dev`` (50 examples), ``ci`` (300, the same ones each time), ``deep`` (20,000) or ``mutants``
 (``ci`` without shrinking, for scripts/mutate.py, which only wants to know whether anything fails). Without it the
 profile is ``ci`` under ``INTERLOCK_CI`` and ``dev`` elsewhere.
+
+``postgres_server`` is a real server, for the whole run; see ``servers.py``.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from tests.servers import Server, server
 
 # Machines are shared and slow at times: a slow example is no failure, and a slow strategy shows in the total.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.differing_executors]}
@@ -20,3 +26,9 @@ settings.register_profile(
 )
 settings.register_profile("deep", max_examples=20_000, **_COMMON)
 settings.load_profile(os.environ.get("INTERLOCK_PROFILE") or ("ci" if os.environ.get("INTERLOCK_CI") else "dev"))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    with server() as running:
+        yield running

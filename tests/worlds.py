@@ -180,8 +180,8 @@ class StepsWorld(World):
     def answer(self, effect: Effect) -> Any:
         return self.tape.tick(type(effect).__name__, lambda: World.answer(self, effect))
 
-    def over(self, journal: Any) -> Any:
-        return _over(self, journal)
+    def over(self, journal: Any, pages: Any = None) -> Any:
+        return _over(self, journal, pages)
 
 
 class AsyncWorld(StepsWorld):
@@ -209,16 +209,17 @@ class PortsWorld(World):
         object.__setattr__(self, "memory", memory)
         object.__setattr__(self, "tape", tape)
 
-    def over(self, journal: Any) -> Any:
-        return _over(self, journal)
+    def over(self, journal: Any, pages: Any = None) -> Any:
+        return _over(self, journal, pages)
 
 
-def _over(world: Any, journal: Any) -> Any:
+def _over(world: Any, journal: Any, pages: Any) -> Any:
     """The same world, tape and all, over another journal."""
     other = object.__new__(type(world))
     for name in (*World.__slots__, "memory", "tape"):
         object.__setattr__(other, name, getattr(world, name))
     object.__setattr__(other, "journal", journal)
+    object.__setattr__(other, "pages", {} if pages is None else pages)
     return other
 
 

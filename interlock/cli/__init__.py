@@ -39,11 +39,17 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
             "interlock.cli.explain:explain", "Say why a call was decided as it was, and what would lift it."
         ),
         "init": Listed("interlock.cli.init:init", "Write a starter: configuration, a control, its test, a scenario."),
+        "journal": Listed(
+            "interlock.cli.journal:journal", "Verify journals, keep and compare their heads, export decisions."
+        ),
         "prove": Listed("interlock.cli.prove:prove", "Prove laws of the controls on every abstract document."),
         "replay": Listed(
             "interlock.cli.replay:command", "Replay recorded conversations: what would have been decided, and why."
         ),
         "session": Listed("interlock.cli.session:session", "Show what a session file holds, message by message."),
+        "store": Listed(
+            "interlock.cli.store:store", "Migrate a store, look at it, export, verify and purge conversations."
+        ),
         "test": Listed("interlock.cli.test:test", "Run Rego tests and scenarios; with --mutate, mutants too."),
         "demo": Listed(
             "interlock.cli.demo:demo", "Attack an agent that has real tools, without Interlock and with it."

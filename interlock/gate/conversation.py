@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import secrets
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -18,7 +18,8 @@ from typing import Any, Protocol, Self
 from interlock.errors import Bug, JournalUnavailable, Refused, WrongJournal
 from interlock.gate.steps import stamp
 from interlock.locks import LOCK, OwnLock
-from interlock.model.digests import NO_DIGEST, Digest, content_digest
+from interlock.model.carried import Carried, admissions, written_by
+from interlock.model.digests import Digest, content_digest
 from interlock.model.entries import (
     Admitted,
     ChildJoined,
@@ -27,17 +28,23 @@ from interlock.model.entries import (
     Entry,
     Failed,
     Forked,
+    Notes,
     Observed,
     Opened,
+    Remembered,
     Rewritten,
     RolledBack,
+    Sent,
+    Summarised,
     Typed,
     decode,
 )
 from interlock.model.labels import EVERY_LEG, Label, Leg, Taint, label, leg_of
 from interlock.model.marks import heard_in
 from interlock.model.messages import Message, Role, Text
+from interlock.model.names import namespace_name
 from interlock.model.origins import said_by_person
+from interlock.model.parcels import Parcel
 from interlock.model.pressure import Pressure, size_of
 from interlock.model.state import MAX_VOICES, State, all_doubts, apply, bounded, inherited
 from interlock.model.tools import Egress, ToolSpec
@@ -98,13 +105,13 @@ class Conversation:
         "_keeper",
         "_lock",
         "_namespace",
+        "_pages",
         "_transcript",
         "_waiting",
     )
 
     def __init__(self, *, namespace: str = "default", labels: Iterable[str] = (), clock: Clock | None = None) -> None:
-        if not namespace or len(namespace) > 128 or not namespace.isprintable():
-            raise Refused("a namespace is printable text of 1 to 128 characters")
+        namespace_name(namespace)
         clock = clock or SystemClock()
         brought = tuple(sorted({label(one) for one in labels}))
         self._begin(Opened(stamp(clock.now()), new_id(), namespace, "", brought), clock, Transcript())
@@ -121,6 +128,7 @@ class Conversation:
         self._early = apply(State(), opened)
         self._heirs: list[_Heir] = []
         self._expects: tuple[_Heir, ...] = ()
+        self._pages: dict[int, str] = {}
 
     # --- constructors -----------------------------------------------------------------------------------------------
 
@@ -159,6 +167,29 @@ class Conversation:
         for message in messages:
             conversation._add(message)
         return conversation
+
+    @classmethod
+    def from_parcel(cls, parcel: Parcel, *, clock: Clock | None = None) -> Conversation:
+        """A run of work that was sent for later, or handed to another agent.
+
+        It begins with everything that was on the sender, before the text of the parcel becomes its first message. That
+        text counts as nobody's typed words: a model wrote it.
+        """
+        self = Conversation(namespace=parcel.namespace, clock=clock)
+        brought = parcel.carried.along(f"parcel {parcel.id}")
+        opened = Opened(
+            self._now(),
+            self._id,
+            parcel.namespace,
+            parcel.conversation,
+            brought.labels,
+            voices=brought.voices,
+            heard=brought.heard,
+            notes=brought.notes,
+        )
+        self._begin(opened, self._clock, Transcript())
+        self.push(Message.user(parcel.text))
+        return self
 
     @classmethod
     def attached(
@@ -215,6 +246,54 @@ class Conversation:
         """Taint joined with the labels of everything under way: calls without an outcome, delegated work. Decisions
         use this."""
         return self.state.exposure
+
+    @property
+    def pages(self) -> dict[int, str]:
+        """What the newest calls read, by number, for people: in this process only, since no journal holds addresses."""
+        return self._pages
+
+    def carried(self) -> Carried:
+        """What something carries that this conversation writes now: its whole exposure, and where it came from."""
+        state = self.state
+        voices, anybody = state.heard()
+        return written_by(self._id, state.exposure, voices, anybody, self._pages)
+
+    def parcel(self, text: str) -> Parcel:
+        """Work for later, or a message to another agent, with everything that this conversation holds.
+
+        Raises:
+            Refused: no text.
+            JournalUnavailable: not on record; then there is no parcel.
+        """
+        if type(text) is not str or not text:
+            raise Refused("a parcel holds text")
+        carried = self.carried()
+        parcel = Parcel(new_id().replace("c-", "p-", 1), self._namespace, self._id, text, carried)
+        parcel.encode()  # refused before anything is on record
+        self.record(Sent(self._now(), parcel.id, carried.labels, content_digest(text), len(text)))
+        return parcel
+
+    def open_parcel(self, parcel: Parcel) -> str:
+        """Take in a message of another agent: its labels are on record before its text is returned.
+
+        Raises:
+            JournalUnavailable: not on record; then nobody may see the text.
+        """
+        self.take_in(parcel.seen_from(self._namespace), f"parcel {parcel.id} of {parcel.conversation}", parcel.text)
+        return parcel.text
+
+    def take_in(self, carried: Carried, name: str, text: str | None) -> None:
+        """Join what something carries that no tool brought, each label under the place that it came from.
+
+        Args:
+            name: of what enters, for people.
+            text: what enters, or None when nothing is shown yet.
+
+        Raises:
+            JournalUnavailable: not all of it is on record; then it must not be shown.
+        """
+        for entry in admissions(carried, self._now(), name, text) if carried.labels else ():
+            self.record(entry)
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
@@ -388,9 +467,13 @@ class Conversation:
         told = other._waiting[1:]  # late results that came while it was made
         messages, covers = answered(transcript.messages, transcript.covers, bounded(state.exposure))
         now = Transcript(messages, covers, pressure=transcript.pressure)
-        other._begin(inherited(state, self._now(), other.id), self._clock, now)
+        opened = replace(inherited(state, self._now(), other.id), notes=self._notes(state))
+        other._begin(opened, self._clock, now)
         for entry in told:
             other.record(entry)
+
+    def _notes(self, state: State) -> Notes:
+        return written_by(self._id, state.exposure, (), True, self._pages).notes
 
     def child(self, task: str, *, tools: Iterable[ToolSpec] | None = None) -> Child:
         """A conversation for a sub-agent, which begins with this one's exposure before its first message.
@@ -441,27 +524,34 @@ class Conversation:
         voices, anybody = state.heard()
         heard = not anybody and len(voices) <= MAX_VOICES
         brought = bounded(state.exposure)
-        entry = ChildJoined(self._now(), child.id, brought, _some(voices), heard, all_doubts(state))
+        notes = child._notes(state)
+        entry = ChildJoined(self._now(), child.id, brought, _some(voices), heard, all_doubts(state), notes)
         self.record(entry)
         # It may still run: what it learned while this was written was foreseen then, and is not in flight any more.
-        self.learn(child.state, child.id)
+        now = child.state
+        self.learn(now, child.id, notes=child._notes(now))
 
     def _began_from(self, other: Conversation) -> bool:
         return self.id in other.state.children  # a child that was kept in a file and loaded again
 
-    def learn(self, state: State, source: str) -> None:
+    def learn(self, state: State, source: str, *, notes: Notes = ()) -> None:
         """Join everything that another conversation holds, if it is not on record here: labels, voices, doubts.
+
+        Args:
+            notes: label → where it had that from, for people.
 
         Raises:
             JournalUnavailable: not on record.
         """
         voices, anybody = state.heard()
-        self._take(source, bounded(state.exposure), voices, anybody, doubts=frozenset(all_doubts(state)))
+        doubts = frozenset(all_doubts(state))
+        self._take(source, bounded(state.exposure), voices, anybody, doubts=doubts, notes=lambda: notes)
 
     def receive(self, message: Message, sender: Conversation) -> None:
         """Add a message that another agent wrote: it carries the sender's exposure, which is joined before it lands."""
         _checked((message,))
-        self.learn(sender.state, sender.id)
+        state = sender.state
+        self.learn(state, sender.id, notes=sender._notes(state))
         self.push(message)
 
     def _take(
@@ -473,8 +563,10 @@ class Conversation:
         *,
         foreseen: Iterable[Label] = (),
         doubts: frozenset[Digest] = frozenset(),
+        notes: Callable[[], Notes] = tuple,
     ) -> None:
-        """Join what is not on record here. What is only in flight is not on record: it may come to nothing."""
+        """Join what is not on record here, each label under the place that it came from. What is only in flight is not
+        on record: it may come to nothing."""
         state, expected = self.state, frozenset(foreseen)
         coming = {one for one in labels if one not in expected}
         new = {one for one in coming if one not in state.taint}
@@ -483,15 +575,19 @@ class Conversation:
             new |= strange  # known labels, but other people's words
         unknown = doubts - state.doubts
         if new or unknown:
-            unheard = anybody or len(voices) > MAX_VOICES
-            entry = Admitted(self._now(), source, tuple(sorted(new)), NO_DIGEST, 0, _some(voices), unheard)
-            self.record(replace(entry, doubts=tuple(sorted(unknown))))
+            brought = Carried(tuple(new), notes(), tuple(voices), heard=not anybody)
+            first, *more = admissions(brought, self._now(), source)
+            for entry in (replace(first, doubts=tuple(sorted(unknown))), *more):
+                self.record(entry)
 
-    def _from_child(self, child: str, labels: tuple[Label, ...], voices: frozenset[Digest], anybody: bool) -> None:
-        delegation = self.state.children.get(child)
-        self._take(child, labels, voices, anybody, foreseen=() if delegation is None else delegation.labels)
+    def _from_child(
+        self, child: Conversation, labels: tuple[Label, ...], voices: frozenset[Digest], anybody: bool
+    ) -> None:
+        delegation = self.state.children.get(child.id)
+        foreseen = () if delegation is None else delegation.labels
+        self._take(child.id, labels, voices, anybody, foreseen=foreseen, notes=lambda: child._notes(child.state))
         if self._heirs:
-            self._hand_on(child, f"late work of {child}", labels)
+            self._hand_on(child.id, f"late work of {child.id}", labels)
 
     def restart_from_trusted(self, *, instructions: str = "") -> Conversation:
         """Begin anew with nothing but the person's typed words: the sound way out of a tainted conversation.
@@ -538,7 +634,8 @@ class Conversation:
         with self._lock:
             state, transcript = self.state, self._transcript
         messages, covers = answered(transcript.messages, transcript.covers, bounded(state.exposure))
-        return _revived, (inherited(state, self._now(), ""), messages, covers)
+        opened = replace(inherited(state, self._now(), ""), notes=self._notes(state))
+        return _revived, (opened, messages, covers)
 
     # --- the journal ------------------------------------------------------------------------------------------------
 
@@ -571,7 +668,7 @@ class Conversation:
             raise Bug("a conversation without a journal was given entries by a guard")
         state = _done(journal.append(self._id, entries, expected=expected))
         now = self._journal
-        if now is not None and now is not journal:
+        if now is not None and now != journal:
             # It moved into a session meanwhile: what only the old journal has must be in the new one, if need be twice.
             state = _done(now.append(self._id, entries, expected=expected))
         self._told(entries)
@@ -613,24 +710,27 @@ class Conversation:
         with self._lock:
             if self._journal is None:
                 self._give(journal)
-            elif self._journal is not journal and self._keeper is None:
+            elif self._journal != journal and self._keeper is None:
                 raise WrongJournal(
                     f"conversation {self._id} already writes to another journal;"
                     " build both Interlocks with the same journal="
                 )
 
     def moved(self, journal: Journal, keeper: Keeper) -> None:
-        """Give this conversation to a session, with everything that is on record of it. For sessions.
+        """Give this conversation to a session or a store, with everything that is on record of it. For those.
+
+        A conversation that writes to this very journal already only gets its keeper.
 
         Raises:
             WrongJournal: it has a session already, or a journal that can't hand over its entries.
+            Refused: the journal is one of another namespace.
         """
         with self._lock:
             if self._keeper is not None:
                 raise WrongJournal(f"conversation {self._id} is recorded by another session; fork it")
             if self._journal is None:
                 self._give(journal)
-            else:
+            elif self._journal != journal:
                 chain = getattr(self._journal, "entries", None)
                 if chain is None:
                     raise WrongJournal(f"the journal of conversation {self._id} can't hand it over; fork it")
@@ -727,13 +827,13 @@ class Child(Conversation):
             labels, anybody = _labels(entry), True
             if isinstance(entry, Admitted | Decided):
                 anybody = entry.unheard
-            elif isinstance(entry, Observed | Failed):
+            elif isinstance(entry, Observed | Failed | Summarised):
                 # Its decision said whose words would come; what nobody foresaw may be anybody's.
                 held = self._parent.taint
                 labels = tuple(one for one in labels if one not in held)
             if labels:
                 voices = frozenset[Digest](getattr(entry, "voices", ()))
-                self._parent._from_child(self.id, labels, voices, anybody)
+                self._parent._from_child(self, labels, voices, anybody)
         super()._told(entries)
 
     def __enter__(self) -> Self:
@@ -756,6 +856,11 @@ class Ledger:
     def open(self, entries: Sequence[Entry]) -> State:
         """A conversation that exists is not opened again."""
         raise Bug(f"the ledger of a conversation was asked to open one ({len(entries)} entries)")
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the journal waits for a disk or a server; see :class:`interlock.ports.Namespace`."""
+        return bool(getattr(self._conversation._journal, "blocks", False))
 
     def state(self, conversation: str) -> State:
         """See :meth:`interlock.ports.Journal.state`."""
@@ -810,6 +915,8 @@ def _may_bring(tools: Iterable[ToolSpec] | None) -> tuple[Label, ...]:
 
 def _labels(entry: Entry) -> tuple[Label, ...]:
     """Labels that an entry of a child brings, or may bring."""
+    if isinstance(entry, Remembered | Sent):
+        return ()  # what it holds already, and its parent was told of
     if isinstance(entry, Decided):
         return (*entry.private, *entry.untrusted, *entry.opens) if entry.verdict == "allow" else ()
     return tuple(getattr(entry, "labels", ()))

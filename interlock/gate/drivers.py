@@ -7,39 +7,49 @@ import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
-from interlock.errors import Bug, EngineUnavailable, InterlockError, JournalUnavailable, Refused
+from interlock.errors import Bug, EngineUnavailable, InterlockError, JournalUnavailable, MemoryUnavailable, Refused
 from interlock.gate.effects import (
     Append,
     Effect,
     Evaluate,
     Execute,
+    LabelArtifacts,
     LoadState,
     Raised,
+    ReadArtifacts,
     ReadClock,
     ResolvePaths,
     Returned,
 )
 from interlock.gate.permits import Permit, executing
+from interlock.model.carried import LOST, Carried, written_by
 from interlock.model.results import Allowed, ToolResult, finished
 from interlock.model.state import State
-from interlock.ports import Clock, Engine, Files, Journal
+from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
 
 T = TypeVar("T")
 MAX_REMEMBERED: Final = 4096
+MAX_PAGES: Final = 256
 Run = Callable[[str, dict[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The ports that effects are answered from. Foreign exceptions are translated here, at the border."""
+    """The ports that effects are answered from. Foreign exceptions are translated here, at the border.
+
+    Without ``artifacts`` whatever is read is a lost record, and nothing that would need a label is written. ``pages``
+    is what calls of the conversation read, by number, for people.
+    """
 
     engine: Engine
-    journal: Journal
+    journal: Journal | Store
     clock: Clock
     files: Files
     remembered: dict[bytes, str | bytes] = field(default_factory=dict)
+    artifacts: Artifacts | None = None
+    pages: dict[int, str] = field(default_factory=dict)
 
     def answer(self, effect: Effect) -> Any:
         """The reply to any effect but :class:`Execute`; an awaitable if the engine gave one.
@@ -52,13 +62,19 @@ class World:
                 case Evaluate(document=document, look=look):
                     return self.engine.evaluate(document) if look is None else self._remembering(document, look)
                 case LoadState(conversation=conversation):
-                    return self.journal.state(conversation)
-                case Append(conversation=conversation, entries=entries, expected=expected):
-                    return self.journal.append(conversation, entries, expected=expected)
+                    return self._ledger.state(conversation)
+                case Append(conversation=conversation, entries=entries, expected=expected, pages=pages):
+                    for number, page in pages:
+                        note(self.pages, number, page)  # before: whoever is told of the entries may ask
+                    return self._ledger.append(conversation, entries, expected=expected)
                 case ReadClock():
                     return self.clock.now()
                 case ResolvePaths(paths=paths):
                     return self.files.resolve(paths)
+                case ReadArtifacts(keys=keys, namespace=namespace):
+                    return LOST if self.artifacts is None else self.artifacts.carried(keys, namespace=namespace)
+                case LabelArtifacts():
+                    return self._label(effect)
                 case _:
                     raise Bug(f"no port answers {type(effect).__name__}")
         except BaseException as error:
@@ -67,9 +83,27 @@ class World:
                 raise  # as it is: an error must not become its own cause
             raise translated from error
 
-    def over(self, journal: Journal) -> World:
+    @property
+    def _ledger(self) -> Journal:
+        return cast(Journal, self.journal)  # the world of a guard is over its conversation's own ledger
+
+    def waits(self, effect: Effect) -> bool:
+        """Does the answer wait for a disk or a server? Then it must not be had in an event loop's own thread."""
+        if isinstance(effect, ReadArtifacts | LabelArtifacts):
+            return getattr(self.artifacts, "blocks", False) is True
+        return isinstance(effect, LoadState | Append) and getattr(self.journal, "blocks", False) is True
+
+    def over(self, journal: Journal, pages: dict[int, str] | None = None) -> World:
         """The same world with another journal; what was remembered is shared."""
-        return replace(self, journal=journal)
+        return replace(self, journal=journal, pages=self.pages if pages is None else pages)
+
+    def _label(self, effect: LabelArtifacts) -> Any:
+        if self.artifacts is None:
+            raise MemoryUnavailable("there is no record of artifacts, so nothing may be written to one")
+        state = effect.state
+        voices, anybody = state.heard()
+        carried = written_by(state.conversation, state.exposure, voices, anybody, self.pages)
+        return self.artifacts.label(effect.keys, carried.join(effect.more), namespace=state.namespace)
 
     def _remembering(self, document: bytes, look: bytes) -> Any:
         """Only answers that were given are kept, never a failure. The table is bounded, and dies with the engine."""
@@ -82,6 +116,14 @@ class World:
                 self.remembered.clear()
             self.remembered[look] = answer
         return answer
+
+
+def note(pages: dict[int, str], number: int, page: str) -> None:
+    """Remember what a call read, for people; of many calls the newest."""
+    if page:
+        pages[number] = page
+        for old in sorted(pages)[:-MAX_PAGES]:
+            del pages[old]
 
 
 # What may pass: our own errors, and what ends an interpreter.
@@ -103,6 +145,10 @@ def _checked(effect: Effect, reply: Any) -> Any:
             wanted = (str, bytes)
         case ReadClock():
             wanted = (datetime,)
+        case ReadArtifacts():
+            wanted = (Carried,)
+        case LabelArtifacts():
+            wanted = (type(None),)
         case _:
             wanted = (tuple,)
     if isinstance(reply, wanted):
@@ -117,6 +163,8 @@ def _translated(effect: Effect, error: BaseException) -> BaseException:
         return error
     if isinstance(effect, Evaluate):
         return EngineUnavailable(f"the engine raised {type(error).__name__}")
+    if isinstance(effect, ReadArtifacts | LabelArtifacts):
+        return MemoryUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
     return JournalUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
 
 
@@ -151,6 +199,8 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
             try:
                 if isinstance(effect, Execute):
                     reply = await aexecute(effect.allowed, run)
+                elif world.waits(effect):
+                    reply = _checked(effect, await _elsewhere(world, effect))
                 else:
                     reply = world.answer(effect)
                     if inspect.isawaitable(reply):
@@ -163,6 +213,13 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
     except StopIteration as stop:
         value: T = stop.value
         return value
+
+
+async def _elsewhere(world: World, effect: Effect) -> Any:
+    """In a worker thread. A task that is cancelled meanwhile may still have written: what it wrote stands."""
+    import asyncio  # loaded already: this runs in its loop
+
+    return await asyncio.to_thread(world.answer, effect)
 
 
 async def _translating(effect: Effect, reply: Any) -> Any:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from interlock.model.carried import Carried
 from interlock.model.entries import Entry
 from interlock.model.results import Allowed
+from interlock.model.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,33 @@ class Evaluate:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Answered with the state after these entries, which are then durable."""
+    """Answered with the state after these entries, which are then durable.
+
+    ``pages`` is what the calls read that are allowed here, by number, for people; no journal has it.
+    """
 
     conversation: str
     entries: Sequence[Entry]
     expected: int | None
+    pages: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadArtifacts:
+    """Answered with what these artifacts carry together, :class:`~interlock.model.carried.Carried`."""
+
+    keys: tuple[str, ...]
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelArtifacts:
+    """Answered with None once it is durable that these artifacts carry everything that the conversation holds, and
+    ``more``."""
+
+    keys: tuple[str, ...]
+    state: State
+    more: Carried
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +94,4 @@ class Raised:
     error: Exception
 
 
-Effect: TypeAlias = ReadClock | LoadState | ResolvePaths | Evaluate | Append | Execute
+Effect: TypeAlias = ReadClock | LoadState | ResolvePaths | Evaluate | Append | ReadArtifacts | LabelArtifacts | Execute

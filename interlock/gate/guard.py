@@ -11,10 +11,13 @@ from typing import Any, Self
 
 from interlock.errors import Bug, Refused
 from interlock.gate import steps
+from interlock.gate.artifact_steps import carried_by
 from interlock.gate.conversation import Conversation, Ledger
 from interlock.gate.drivers import Run, World, adrive, drive, spread
 from interlock.gate.steps import Rules
+from interlock.model.artifacts import KINDS
 from interlock.model.calls import Call
+from interlock.model.carried import Carried
 from interlock.model.decisions import Decision
 from interlock.model.digests import content_digest, voice_digest
 from interlock.model.entries import Admitted
@@ -22,6 +25,7 @@ from interlock.model.labels import label
 from interlock.model.marks import heard_in
 from interlock.model.origins import parties
 from interlock.model.results import Outcome, Ticket, ToolResult, printable
+from interlock.ports import Store
 
 # The guards around this code, innermost last. A tuple in a context variable: each task and thread has its own.
 _AROUND: ContextVar[tuple[Guard, ...]] = ContextVar("interlock_guards", default=())
@@ -47,10 +51,12 @@ class Guard:
     def __init__(self, conversation: Conversation, current: Callable[[], Active], decided: Decided) -> None:
         """``current`` gives what is in force now; it is read once per step, so a reload never splits a decision."""
         now = current()
-        conversation.bind(now.world.journal)
+        journal = now.world.journal
+        # A store holds many namespaces; a conversation only ever sees its own.
+        conversation.bind(journal.within(conversation.namespace) if isinstance(journal, Store) else journal)
         self.conversation = conversation
         self._ledger = Ledger(conversation)
-        self._seen = (now, replace(now, world=now.world.over(self._ledger)))
+        self._seen = (now, replace(now, world=now.world.over(self._ledger, conversation.pages)))
         self._source = current
         self._decided = decided
 
@@ -58,7 +64,7 @@ class Guard:
         """What is in force now, with this conversation's own view of its journal."""
         now, ours = self._source(), self._seen
         if ours[0] is not now:  # reloaded; one tuple, so that no thread sees half of it
-            self._seen = ours = (now, replace(now, world=now.world.over(self._ledger)))
+            self._seen = ours = (now, replace(now, world=now.world.over(self._ledger, self.conversation.pages)))
         return ours[1]
 
     # --- primitives -------------------------------------------------------------------------------------------------
@@ -119,6 +125,36 @@ class Guard:
         entry = Admitted(now, note, parsed, content_digest(text), len(text), voices, unheard, words=heard_in(text))
         self.conversation.record(entry)
         return text
+
+    def admit_artifact(self, text: str, kind: str, name: str, *, labels: Iterable[str] = ()) -> str:
+        """Let the content of an artifact enter that no tool read, such as a file that the host loads at start.
+
+        What it carries is on record before the text is returned; see :meth:`carried_by`.
+
+        Args:
+            kind: ``path``, ``url``, ``table`` or ``key``.
+            labels: that it has besides those on its record.
+
+        Raises:
+            Refused: not a kind of artifact, or not a label.
+            MemoryUnavailable, JournalUnavailable: not on record, so the text must not be shown to the model.
+        """
+        if type(text) is not str:
+            raise Refused("admit_artifact takes text, the kind and the name of its artifact")
+        more = [label(one) for one in labels]
+        self.conversation.take_in(self.carried_by(kind, name).under(*more), f"{kind} {printable(name)}", text)
+        return text
+
+    def carried_by(self, kind: str, name: str) -> Carried:
+        """What is on record of an artifact. ``carried_by(…).notices(name)`` says so in words.
+
+        Raises:
+            Refused: not a kind of artifact.
+            MemoryUnavailable: it could not be read.
+        """
+        if kind not in KINDS or type(name) is not str:
+            raise Refused(f"{kind!r} is not a kind of artifact; use one of {', '.join(KINDS)}")
+        return drive(carried_by(kind, name, self.conversation.namespace), self._current().world)
 
     # --- sugar ------------------------------------------------------------------------------------------------------
 

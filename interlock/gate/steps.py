@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from interlock.errors import Bug, Conflict, EngineUnavailable, InterlockError, Refused, Unavailable
+from interlock.gate import artifact_steps
 from interlock.gate.effects import (
     Append,
     Effect,
@@ -28,6 +29,7 @@ from interlock.gate.effects import (
     Returned,
 )
 from interlock.model.answers import ControlText, judged, parse_answers
+from interlock.model.artifacts import page_of
 from interlock.model.calls import Call, FrozenCall, call_digest, freeze, is_call_id
 from interlock.model.canonical import pack
 from interlock.model.decisions import (
@@ -152,7 +154,8 @@ def propose(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator
     for number, proposal, decision in decided:
         call_id, tool = proposal.call_id, str(proposal.tool or MALFORMED)
         if decision.verdict is Verdict.ALLOW and proposal.asked is not None:
-            allowed[call_id] = Allowed(number, proposal.asked.call, proposal.asked.spec, decision)
+            asked_for = proposal.asked
+            allowed[call_id] = Allowed(number, asked_for.call, asked_for.spec, decision, asked_for.reads)
             outcomes[call_id] = Outcome(tool, call_id, decision, number, pending=True, is_error=False)
         else:
             outcomes[call_id] = Outcome(tool, call_id, decision, number, for_model=refusal(decision))
@@ -187,7 +190,8 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
             result = replace(result, content=seen.content) if seen.dropped else result
             text = text_for_model(seen.content) + left_out(seen.dropped)
         now: datetime = yield ReadClock()
-        flight = yield from _recorded(conversation, allowed.number, _landed(allowed, result, text, stamp(now), seen))
+        at = stamp(now)
+        flight = yield from _recorded(conversation, allowed, _landed(allowed, result, text, at, seen), at, text)
     except Bug:
         raise
     except Exception as error:  # not on record: the content must not reach the model
@@ -210,15 +214,18 @@ def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseExcept
     )
 
 
-def _recorded(conversation: str, number: int, entry: Observed | Failed) -> Generator[Effect, Any, InFlight | None]:
+def _recorded(
+    conversation: str, allowed: Allowed, entry: Observed | Failed, at: str, text: str
+) -> Generator[Effect, Any, InFlight | None]:
     """Journal an outcome, and give the call in flight that it ended. Of two results for one call, one gets None."""
     for _ in range(MAX_RACES):
         state: State = yield LoadState(conversation)
+        read = yield from artifact_steps.read_by(allowed, state.namespace, at, text)
         try:
-            yield Append(conversation, (entry,), state.version)
+            yield Append(conversation, (*read, artifact_steps.as_read(entry, allowed, read, text)), state.version)
         except Conflict:
             continue  # somebody wrote meanwhile, perhaps the other result of this very call
-        return state.in_flight.get(number)
+        return state.in_flight.get(allowed.number)
     raise Unavailable(f"the labels changed {MAX_RACES} times while a result was recorded")
 
 
@@ -311,9 +318,10 @@ def _decide(
 ) -> Generator[Effect, Any, _Decided]:
     now: datetime = yield ReadClock()
     proposals = yield from _located(proposals, rules)
-    valid = [proposal.asked for proposal in proposals if proposal.asked is not None]
     for _ in range(MAX_RACES):
         state: State = yield LoadState(conversation)
+        proposals = yield from _carrying(proposals, state.namespace)
+        valid = [proposal.asked for proposal in proposals if proposal.asked is not None]
         setting = _setting(state, rules)
         judgements: list[_Judged] = []
         for place, one in enumerate(valid):
@@ -322,6 +330,9 @@ def _decide(
         decided = _numbered(proposals, judgements, state.calls)
         if not record:
             return decided
+        for _, proposal, decision in decided:
+            if proposal.asked is not None and decision.verdict is Verdict.ALLOW:
+                yield from artifact_steps.labelled(proposal.asked, state)
         receivers = {id(one): judged_one.receivers for one, judged_one in zip(valid, judgements, strict=True)}
         entries = [
             _entry(number, proposal, decision, state.version, stamp(now), receivers.get(id(proposal.asked), ()))
@@ -329,7 +340,7 @@ def _decide(
         ]
         try:
             # INVARIANT: the decision is on record before anything can happen because of it (T8).
-            yield Append(conversation, entries, state.version)
+            yield Append(conversation, entries, state.version, _pages(decided))
         except Conflict:
             continue  # the labels changed while we thought: decide anew under the new ones
         return decided
@@ -338,7 +349,7 @@ def _decide(
 
 def _located(proposals: Sequence[_Proposal], rules: Rules) -> Generator[Effect, Any, list[_Proposal]]:
     """Add to each call the paths that its own ones resolve to, so that a link can't hide a protected file, nor a way
-    out of a folder that a clause of the manifest names."""
+    out of a folder that a clause of the manifest names; and the keys of the artifacts that it names."""
     located = []
     for proposal in proposals:
         one = proposal.asked
@@ -358,8 +369,18 @@ def _located(proposals: Sequence[_Proposal], rules: Rules) -> Generator[Effect, 
         if one.removed:
             gone: tuple[str, ...] = yield ResolvePaths(one.removed)
             one = replace(one, removed=tuple(sorted({*one.removed, *gone})))
+        one = yield from artifact_steps.keyed(one)
         located.append(replace(proposal, asked=one) if one is not proposal.asked else proposal)
     return located
+
+
+def _carrying(proposals: list[_Proposal], namespace: str) -> Generator[Effect, Any, list[_Proposal]]:
+    carrying = []
+    for proposal in proposals:
+        if proposal.asked is not None and proposal.asked.reads:
+            proposal = replace(proposal, asked=(yield from artifact_steps.loaded(proposal.asked, namespace)))
+        carrying.append(proposal)
+    return carrying
 
 
 def _setting(state: State, rules: Rules) -> Setting:
@@ -461,14 +482,35 @@ def _entry(
         private=one.spec.private if runs else nothing,
         untrusted=one.spec.untrusted if runs else nothing,
         opens=one.spec.opens if runs else nothing,
-        voices=tuple(sorted({voice_digest(found.voice) for found in one.destinations if found.voice})) if runs else (),
-        unheard=runs and any(found.kind is Kind.UNKNOWN and found.argument for found in one.destinations),
+        voices=_voices(one) if runs else (),
+        unheard=runs and (not one.carried.heard or _somewhere(one)),
         document=decision.document,
         revision=decision.revision,
         manifest=decision.manifest,
         engine=decision.engine,
         said=words_of_arguments(one.arguments) if runs else "",
         receivers=receivers if runs else (),
+    )
+
+
+def _voices(one: Asked) -> tuple[Digest, ...]:
+    """Whose words an untrusted result would hold: those of the places that are asked, and of who wrote there."""
+    asked_there = {voice_digest(found.voice) for found in one.destinations if found.voice}
+    return tuple(sorted(asked_there.union(one.carried.voices)))
+
+
+def _somewhere(one: Asked) -> bool:
+    return any(found.kind is Kind.UNKNOWN and found.argument for found in one.destinations)
+
+
+def _pages(decided: _Decided) -> tuple[tuple[int, str], ...]:
+    """What the allowed calls will read of strangers' words or of private data."""
+    return tuple(
+        (number, page_of(one.asked.destinations, one.asked.reads))
+        for number, one, decision in decided
+        if one.asked is not None
+        and decision.verdict is Verdict.ALLOW
+        and (one.asked.spec.untrusted or one.asked.spec.private)
     )
 
 

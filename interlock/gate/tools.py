@@ -93,6 +93,8 @@ def tool(
     objects: Mapping[str, str] | None = None,
     parties: Mapping[str, str] | None = None,
     content: Iterable[str] = (),
+    writes_to: Mapping[str, str] | None = None,
+    reads_from: Mapping[str, str] | None = None,
     effect: str = "none",
     audience: str = "",
     fields: Mapping[str, str | list[str]] | None = None,
@@ -118,6 +120,8 @@ def tool(
         "objects": dict(objects or {}),
         "parties": dict(parties or {}),
         "content": list(content),
+        "writes_to": dict(writes_to or {}),
+        "reads_from": dict(reads_from or {}),
         "effect": effect,
         "audience": audience,
         "fields": dict(fields or {}),
@@ -133,8 +137,9 @@ def tool(
         where = f"@tool on {function.__qualname__}"
         description = inspect.getdoc(function) or ""
         signature = inspect.signature(function)
-        paths = (path for role in ("destinations", "objects", "parties", "content") for path in entry[role])
-        _check_arguments(where, signature, [path.partition(".")[0] for path in paths])
+        paths = [path for role in ("destinations", "objects", "parties", "content") for path in entry[role]]
+        artifacts = {*entry["writes_to"], *entry["reads_from"]} - {"*"}
+        _check_arguments(where, signature, [path.partition(".")[0] for path in (*paths, *sorted(artifacts))])
         # The signature is part of the spec's digest: a function that takes other arguments is another tool.
         takes = [one.name for one in signature.parameters.values() if one.kind not in _VARIADIC]
         whole = {**entry, "arguments": takes, "description": json.dumps([description, str(signature)])}

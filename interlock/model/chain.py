@@ -65,12 +65,11 @@ def _mac(sequence: int, last: Digest, labels: tuple[Label, ...], key: bytes) -> 
     return hmac.new(key, b"interlock/head/v1\0" + pack([sequence, last, labels]), hashlib.sha256).hexdigest()
 
 
-def verify(entries: Sequence[Sealed], held: Head, key: bytes = b"") -> None:
-    """Check a chain against the head that was held apart.
+def authentic(held: Head, key: bytes = b"") -> None:
+    """Was the head made with this key?
 
     Raises:
-        Tampered: with the first broken place. A chain that is shorter or longer than its head, and a head that was
-            made with another key, are broken too.
+        Tampered: it was not.
     """
     try:
         expected = _mac(held.sequence, held.digest, held.labels, key)
@@ -78,6 +77,16 @@ def verify(entries: Sequence[Sealed], held: Head, key: bytes = b"") -> None:
         raise Tampered(held.sequence, "the head holds what no head holds") from None
     if not hmac.compare_digest(held.mac.encode("utf-8", "surrogatepass"), expected.encode()):
         raise Tampered(held.sequence, "the head was not made with this key")
+
+
+def verify(entries: Sequence[Sealed], held: Head, key: bytes = b"") -> None:
+    """Check a chain against the head that was held apart.
+
+    Raises:
+        Tampered: with the first broken place. A chain that is shorter or longer than its head, and a head that was
+            made with another key, are broken too.
+    """
+    authentic(held, key)
     previous = GENESIS
     for place, entry in enumerate(entries, 1):
         if entry.sequence != place:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from interlock.errors import ManifestError, Misconfigured, Refused
 from interlock.model.labels import Label, Leg, label, leg_of
@@ -32,9 +32,43 @@ class EngineChoice(BaseModel):
     kind: Literal["embedded"] = "embedded"
 
 
-class JournalChoice(BaseModel):
+class MemoryChoice(BaseModel):
+    """In this process only: chosen by name, so that nobody is surprised by what is forgotten."""
+
     model_config = _STRICT
-    kind: Literal["memory"] = "memory"
+    kind: Literal["memory"]
+
+
+class SqliteChoice(BaseModel):
+    """One file for the processes of one machine. ``path`` is relative to the configuration."""
+
+    model_config = _STRICT
+    kind: Literal["sqlite"]
+    path: Annotated[str, Field(min_length=1)]
+    durability: Literal["full", "process"] = "full"
+    key_file: str = ""
+
+
+class PostgresChoice(BaseModel):
+    """A database for many processes. Its dsn stands here, or in an environment variable that ``dsn_from`` names."""
+
+    model_config = _STRICT
+    kind: Literal["postgres"]
+    dsn: str = ""
+    dsn_from: str = ""
+    durability: Literal["full", "process"] = "full"
+    connections: Annotated[int, Field(ge=1, le=1000)] = 8
+    plaintext: bool = False
+    key_file: str = ""
+
+    @model_validator(mode="after")
+    def _one_dsn(self) -> PostgresChoice:
+        if bool(self.dsn) == bool(self.dsn_from):
+            raise ValueError("give dsn, or the name of an environment variable as dsn_from")
+        return self
+
+
+JournalChoice: TypeAlias = Annotated[MemoryChoice | SqliteChoice | PostgresChoice, Field(discriminator="kind")]
 
 
 class Configuration(BaseModel):
@@ -47,7 +81,7 @@ class Configuration(BaseModel):
     scenarios: list[str] = []
     settings: dict[str, Any] = {}
     engine: EngineChoice = Field(default_factory=EngineChoice)
-    journal: JournalChoice = Field(default_factory=JournalChoice)
+    journal: JournalChoice | None = None
     tools: dict[str, Any] = {}
     servers: dict[str, Any] = {}
 

@@ -15,12 +15,17 @@ Digest = NewType("Digest", str)
 NO_DIGEST: Final = Digest("")
 
 KINDS: Final = (
+    "artifact",
     "bundle",
     "call",
     "content",
     "document",
     "entry",
+    "fact",
     "manifest",
+    "message",
+    "parcel",
+    "state",
     "tool",
     "value",
     "voice",

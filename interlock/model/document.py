@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from interlock.errors import EngineUnavailable
 from interlock.model.calls import FrozenCall
+from interlock.model.carried import CLEAN, Carried
 from interlock.model.control_plane import Control, candidates, targets, touched
 from interlock.model.destinations import Destination, find, named, unclassified
 from interlock.model.digests import Digest, voice_digest
@@ -215,7 +216,8 @@ class Asked:
     """One call of a batch with everything about it that does not depend on the conversation's labels.
 
     ``paths`` are the texts that may name protected files, ``removed`` those that go with all below them; both as
-    written and as resolved.
+    written and as resolved. ``reads`` and ``writes`` are keys of artifacts, ``carried`` is what is on record of those
+    that it reads; its labels are in ``spec``.
     """
 
     call: FrozenCall
@@ -228,6 +230,9 @@ class Asked:
     objects: tuple[Destination, ...] = ()
     parties: tuple[Destination, ...] = ()
     links: tuple[Destination, ...] = ()
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    carried: Carried = CLEAN
 
     @property
     def labels(self) -> tuple[Label, ...]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
+Notes: TypeAlias = tuple[tuple[Label, str], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Opened:
     """A conversation began. Everything but the names is empty for a new one.
@@ -32,6 +35,7 @@ class Opened:
         voices: digests of the parties whose words came along.
         heard: ``voices`` is all of them. Otherwise untrusted labels may be anybody's words.
         doubts: digests of calls of which nobody knows whether they happened.
+        notes: label → where it came from before that, for people.
     """
 
     at: str
@@ -44,6 +48,7 @@ class Opened:
     voices: tuple[Digest, ...] = ()
     heard: bool = False
     doubts: tuple[Digest, ...] = ()
+    notes: Notes = ()
     kind: Literal["opened"] = "opened"
 
 
@@ -205,7 +210,10 @@ class ChildOpened:
 
 @dataclass(frozen=True, slots=True)
 class ChildJoined:
-    """Delegated work came back, however it ended. ``heard``: ``voices`` is everybody whose words came along."""
+    """Delegated work came back, however it ended. ``heard``: ``voices`` is everybody whose words came along.
+
+    ``notes``: label → where the child had it from, for people.
+    """
 
     at: str
     conversation: str
@@ -213,7 +221,96 @@ class ChildJoined:
     voices: tuple[Digest, ...] = ()
     heard: bool = False
     doubts: tuple[Digest, ...] = ()
+    notes: Notes = ()
     kind: Literal["child_joined"] = "child_joined"
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """The first ``covered`` messages of the transcript are in one summary. They stay where they are.
+
+    Attributes:
+        labels: the join of everything that it summarises, earlier summaries included (T12).
+        content: digest of its text.
+        anew: made from the messages alone, since the text of the one before was lost; it takes that one's place.
+    """
+
+    at: str
+    covered: int
+    labels: tuple[Label, ...]
+    content: Digest
+    length: int
+    anew: bool = False
+    kind: Literal["summarised"] = "summarised"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A fact was written for other conversations to recall. ``labels`` are what it carries there.
+
+    Attributes:
+        first, end: the places in the transcript that it was made from.
+    """
+
+    at: str
+    fact: str
+    revision: int
+    first: int
+    end: int
+    labels: tuple[Label, ...]
+    content: Digest
+    length: int
+    kind: Literal["remembered"] = "remembered"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Work for later, or a message to another agent, left with everything that this conversation held."""
+
+    at: str
+    parcel: str
+    labels: tuple[Label, ...]
+    content: Digest
+    length: int
+    kind: Literal["sent"] = "sent"
+
+
+@dataclass(frozen=True, slots=True)
+class Transcribed:
+    """The transcript in a store was changed: it is now its first ``keep`` messages and some new ones.
+
+    Attributes:
+        turn: number of this turn in its conversation, from 1. One turn may write several of these.
+        keep: how many messages of the list before stay in it.
+        contents: digests of the new messages with their covers, in order, as they are stored.
+    """
+
+    at: str
+    turn: int
+    keep: int
+    contents: tuple[Digest, ...]
+    kind: Literal["transcribed"] = "transcribed"
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """The content of a conversation was deleted from its store: its messages. The labels stay."""
+
+    at: str
+    messages: int
+    kind: Literal["erased"] = "erased"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """Digest of the state after all entries before this one, so that folding may begin here.
+
+    The state itself is stored beside; only one that fits this digest, in a chain that fits its head, is believed.
+    """
+
+    at: str
+    state: Digest
+    kind: Literal["checkpointed"] = "checkpointed"
 
 
 Entry: TypeAlias = (
@@ -229,6 +326,12 @@ Entry: TypeAlias = (
     | Forked
     | ChildOpened
     | ChildJoined
+    | Summarised
+    | Remembered
+    | Sent
+    | Transcribed
+    | Erased
+    | Checkpointed
 )
 
 
@@ -296,6 +399,8 @@ def read_entry(value: Any, sequence: int = 0) -> Entry:
         for name in ("labels", "private", "untrusted", "opens"):
             for one in getattr(entry, name, ()):
                 label(one)
+        for one, _ in getattr(entry, "notes", ()):
+            label(one)
     except Refused:
         raise Tampered(sequence, "holds a label that is none") from None
     try:

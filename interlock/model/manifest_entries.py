@@ -84,6 +84,8 @@ def read_spec(where: str, tool: ToolId, entry: ToolEntry) -> ToolSpec:
         nouns=tuple(nouns.items()),
         content=tuple(entry.content),
         arguments=tuple(entry.arguments),
+        writes_to=tuple(entry.writes_to.items()),
+        reads_from=tuple(entry.reads_from.items()),
         audience=Audience(entry.audience),
         fields=fields,
         ids=ids,

@@ -73,6 +73,8 @@ class ToolEntry(BaseModel):
     parties: dict[str, str] = {}
     content: list[str] = []
     arguments: list[str] = []
+    writes_to: dict[str, Literal["path", "url", "table", "key"]] = {}
+    reads_from: dict[str, Literal["path", "url", "table", "key"]] = {}
     effect: Literal["none", "add", "write", "destroy", "control"] = "none"
     audience: Literal["closed", "self", ""] = ""
     fields: dict[str, str | list[str]] = {}

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from interlock.errors import Refused, Tampered
 from interlock.model.canonical import MAX_BYTES, unpack
 from interlock.model.chain import Sealed
-from interlock.model.digests import Digest
+from interlock.model.digests import Digest, digest
 from interlock.model.entries import Entry, encode, read_entry
 from interlock.model.labels import EVERY_LEG, Label, label
 from interlock.model.messages import Block, Image, Message, Role, Text, ToolAnswer, ToolUse, plain
-from interlock.model.transcript import Cover
+from interlock.model.transcript import Cover, common
 
 MAX_LINE: Final = 64 * MAX_BYTES
 
@@ -46,6 +46,72 @@ class Change:
     keep: int
     messages: tuple[Message, ...]
     covers: tuple[Cover, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message of a transcript in a store.
+
+    Attributes:
+        place: from 1, in the order in which messages were stored; never used twice.
+        entry: place in the journal of the ``transcribed`` entry that names its digest.
+        message: None when its content was erased.
+        cover: labels that stood when it entered; None when a rewrite made that uncertain, or it was erased.
+        retired: place in the journal of the entry since which it is no longer in the transcript; 0 while it is.
+    """
+
+    place: int
+    entry: int
+    message: Message | None
+    cover: Cover
+    retired: int = 0
+
+
+def changes_between(states: Iterable[tuple[Sequence[Message], Sequence[Cover]]], base: int = 0) -> tuple[Change, ...]:
+    """How each list of messages becomes the next one.
+
+    Args:
+        states: lists with their covers; the first is the one that stands.
+        base: how many older messages stand before all of them.
+    """
+    found: list[Change] = []
+    before: Sequence[Message] | None = None
+    for messages, covers in states:
+        if before is not None:
+            keep = common(before, messages)
+            if keep < len(before) or keep < len(messages):
+                found.append(Change(base + keep, tuple(messages[keep:]), tuple(covers[keep:])))
+        before = messages
+    return tuple(found)
+
+
+def message_body(message: Message, cover: Cover) -> bytes:
+    """A message with its cover as a store keeps it.
+
+    Raises:
+        Refused: larger than 64 MiB.
+    """
+    body = _dump(_written(message, cover))
+    if len(body) > MAX_LINE:
+        raise Refused(f"a message of {len(body)} bytes is more than a store takes ({MAX_LINE})")
+    return body
+
+
+def message_digest(body: bytes) -> Digest:
+    """What a ``transcribed`` entry says of a stored message."""
+    return digest("message", body)
+
+
+def read_body(body: bytes, place: int) -> tuple[Message, Cover]:
+    """Read a stored message. Whether it is what its entry says is its digest's to tell.
+
+    Raises:
+        Tampered: not a message that this version writes.
+    """
+    try:
+        return _message(json.loads(body))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Refused) as error:
+        raise Tampered(place, f"message {place} is none of this version ({type(error).__name__})") from None
 
 
 def body_of(record: Record) -> bytes:

@@ -68,12 +68,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """An allowed call that waits for its outcome: what may run, exactly."""
+    """An allowed call that waits for its outcome: what may run, exactly. ``reads``: keys of the artifacts it reads."""
 
     number: int
     call: FrozenCall
     spec: ToolSpec
     decision: Decision
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,24 @@ from typing import Final, assert_never
 from interlock.model.digests import NO_DIGEST, Digest
 from interlock.model.entries import (
     Admitted,
+    Checkpointed,
     ChildJoined,
     ChildOpened,
     Decided,
     Entry,
+    Erased,
     Failed,
     Forked,
+    Notes,
     Observed,
     Opened,
+    Remembered,
     Resumed,
     Rewritten,
     RolledBack,
+    Sent,
+    Summarised,
+    Transcribed,
     Typed,
 )
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
@@ -70,6 +77,15 @@ class Delegation:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """The summary that stands for the first ``covered`` messages of the transcript, by the digest of its text."""
+
+    covered: int
+    content: Digest
+    labels: tuple[Label, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """Everything about a conversation that a decision depends on.
 
@@ -88,6 +104,10 @@ class State:
             than are remembered.
         children: delegations that have not come back, by conversation: since when, and all that they may bring.
         provenance: which values somebody vouches for, and which words a stranger's text held.
+        summary: the summary that is in force, or None.
+        turn: number of turns that ended in a store; turns commit with compare-and-set on it.
+        length: number of messages in the stored transcript.
+        places: number of messages that were ever stored.
     """
 
     conversation: str = ""
@@ -104,6 +124,10 @@ class State:
     doubts: frozenset[Digest] = frozenset()
     children: Mapping[str, Delegation] = field(default_factory=lambda: MappingProxyType({}))
     provenance: Provenance = EMPTY
+    summary: Summary | None = None
+    turn: int = 0
+    length: int = 0
+    places: int = 0
 
     @property
     def exposure(self) -> Taint:
@@ -166,8 +190,19 @@ def apply(state: State, entry: Entry) -> State:
             return _delegated(state, entry)
         case ChildJoined():
             return _returned(state, entry)
-        case Rewritten() | RolledBack() | Forked():
-            return state  # the transcript changed, or somebody else began: nothing about this conversation's labels
+        case Summarised():
+            return _summarised(state, entry)
+        case Rewritten():
+            # Places mean something else now, so a summary of some of them stands for nothing. The labels stay.
+            return state if state.summary is None else replace(state, summary=None)
+        case RolledBack():
+            return _shortened(state, entry.after)
+        case Forked() | Remembered() | Sent() | Erased() | Checkpointed():
+            return state  # somebody else begins or is told: nothing about this conversation's labels
+        case Transcribed():
+            new = len(entry.contents)
+            kept = _shortened(state, entry.keep)
+            return replace(kept, turn=entry.turn, length=entry.keep + new, places=state.places + new)
         case _:
             assert_never(entry)
 
@@ -226,7 +261,7 @@ def _opened(state: State, entry: Opened) -> State:
         namespace=entry.namespace,
         parent=entry.parent,
         version=state.version + 1,
-        taint=_joined(state.taint, entry.labels, source),
+        taint=_noted(state.taint, entry.labels, entry.notes, source),
         typed=_more(state.typed, entry.typed, MAX_TYPED),
         texts=_more(state.texts, entry.texts, MAX_TEXTS),
         provenance=_deafened(state, entry.labels),
@@ -254,6 +289,28 @@ def _resumed(state: State, entry: Resumed) -> State:
     )
 
 
+def _shortened(state: State, kept: int) -> State:
+    """A summary of messages that are no longer there stands for nothing."""
+    gone = state.summary is not None and kept < state.summary.covered
+    return replace(state, summary=None) if gone else state
+
+
+def _summarised(state: State, entry: Summarised) -> State:
+    """A summary that covers less than the one in force was overtaken. Its labels count all the same (T12)."""
+    taint = _joined(state.taint, entry.labels, Source(entry.at, 0, "summary", entry.content))
+    heard = state
+    strange = tuple(one for one in entry.labels if leg_of(one) is Leg.UNTRUSTED and one not in state.taint)
+    if strange:  # words of somebody that this conversation has not heard of
+        heard = replace(_heard(state, (), unheard=True), provenance=_deafened(state, strange))
+    summary, labels = state.summary, entry.labels
+    if summary is not None:
+        # INVARIANT: a summary is never less tainted than the one before it, which it is made from.
+        labels = tuple(sorted({*labels, *summary.labels}))
+    if summary is None or entry.anew or entry.covered > summary.covered:
+        summary = Summary(entry.covered, entry.content, labels)
+    return replace(heard, version=state.version + 1, taint=taint, summary=summary)
+
+
 def _delegated(state: State, entry: ChildOpened) -> State:
     children, taint = dict(state.children), state.taint
     labels = entry.labels
@@ -273,7 +330,7 @@ def _delegated(state: State, entry: ChildOpened) -> State:
 def _returned(state: State, entry: ChildJoined) -> State:
     left = {name: one for name, one in state.children.items() if name != entry.conversation}
     heard = _heard(state, entry.voices, unheard=not entry.heard) if _untrusted(entry.labels) else state
-    taint = _joined(state.taint, entry.labels, Source(entry.at, 0, entry.conversation))
+    taint = _noted(state.taint, entry.labels, entry.notes, Source(entry.at, 0, entry.conversation))
     heard = _doubted(heard, entry.doubts)
     index = _deafened(state, entry.labels)
     return replace(heard, version=state.version + 1, taint=taint, children=MappingProxyType(left), provenance=index)
@@ -351,6 +408,10 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.doubts,
         state.children,
         state.provenance,
+        state.summary,
+        state.turn,
+        state.length,
+        state.places,
     )
 
 
@@ -378,6 +439,16 @@ def bounded(labels: Iterable[Label]) -> tuple[Label, ...]:
     if len(found) > MAX_LABELS:
         found = sorted({Label(f"{leg_of(one).value}:unknown") for one in found})
     return tuple(found)
+
+
+def _noted(taint: Taint, labels: tuple[Label, ...], notes: Notes, source: Source) -> Taint:
+    """Join labels that came from another conversation; those that have a note say so as their source."""
+    told: set[Label] = set()
+    for one, note in notes:
+        if one in labels and one not in told:
+            told.add(one)
+            taint = _joined(taint, (one,), replace(source, tool=note))
+    return _joined(taint, tuple(one for one in labels if one not in told), source)
 
 
 def _joined(taint: Taint, labels: tuple[Label, ...], source: Source) -> Taint:

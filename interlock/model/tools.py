@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
@@ -183,6 +183,8 @@ class ToolSpec:
         ids: fields that hold ids of records.
         keep: fields below this level are dropped before the model sees them; TOOL drops nothing.
         when: clauses with narrower specs, in order.
+        writes_to, reads_from: argument name → kind of artifact (``path``, ``url``, ``table``, ``key``) that a call
+            writes or reads; the argument ``*`` stands for any artifact of its kind.
         description: for people, and part of the digest: a tool that describes itself anew is a new tool.
         known: False only for :func:`undeclared` tools.
         private: derived: private labels that a call joins as soon as it is allowed, whether it succeeds or fails.
@@ -209,6 +211,8 @@ class ToolSpec:
     ids: tuple[IdSpec, ...] = ()
     keep: Trust = Trust.TOOL
     when: tuple[Clause, ...] = ()
+    writes_to: tuple[tuple[str, str], ...] = ()
+    reads_from: tuple[tuple[str, str], ...] = ()
     private: tuple[Label, ...] = field(init=False, default=())
     untrusted: tuple[Label, ...] = field(init=False, default=())
     roles: Mapping[str, Kind | None] = field(init=False, default_factory=dict, compare=False)
@@ -217,7 +221,7 @@ class ToolSpec:
     def __post_init__(self) -> None:
         for name in ("returns", "reads", "opens", "destinations", "objects", "parties", "nouns", "content"):
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
-        for name in ("arguments", "fields", "ids"):
+        for name in ("arguments", "fields", "ids", "writes_to", "reads_from"):
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
         carried = (*self.returns, *(one for each in self.fields for one in each.labels))
         private = {one for one in carried if leg_of(one) is Leg.PRIVATE} | set(self.reads)
@@ -252,6 +256,8 @@ class ToolSpec:
                 "ids": self.ids,
                 "keep": self.keep.value,
                 "when": [[clause.conditions, clause.spec.digest] for clause in self.when],
+                "writes_to": self.writes_to,
+                "reads_from": self.reads_from,
                 "description": self.description,
                 "known": self.known,
             }
@@ -267,6 +273,14 @@ def _named(pairs: Iterable[tuple[str, Kind]]) -> list[list[str]]:
     return [[name, kind.value] for name, kind in pairs]
 
 
+def widened(spec: ToolSpec, returns: tuple[Label, ...], opens: tuple[Label, ...]) -> ToolSpec:
+    """The spec of one call that may bring more than its tool was declared with."""
+    wider = replace(spec, returns=(*spec.returns, *returns), opens=(*spec.opens, *opens))
+    # The digest names what the operator declared, and not what this call came upon.
+    object.__setattr__(wider, "digest", spec.digest)
+    return wider
+
+
 def undeclared(tool: ToolId) -> ToolSpec:
     """The spec of a tool that nobody declared: every leg, egress chosen, and not known (T7)."""
     return ToolSpec(
@@ -276,6 +290,7 @@ def undeclared(tool: ToolId) -> ToolSpec:
         opens=(Label("egress:unknown"),),
         egress=Egress.CHOSEN,
         effect=Effect.DESTROY,
+        writes_to=tuple(("*", kind) for kind in ("key", "path", "table", "url")),
         known=False,
     )
 

@@ -26,17 +26,23 @@ from interlock.model.decisions import Verdict
 from interlock.model.digests import Digest, digest
 from interlock.model.entries import (
     Admitted,
+    Checkpointed,
     ChildJoined,
     ChildOpened,
     Decided,
     Entry,
+    Erased,
     Failed,
     Forked,
     Observed,
     Opened,
+    Remembered,
     Resumed,
     Rewritten,
     RolledBack,
+    Sent,
+    Summarised,
+    Transcribed,
     Typed,
 )
 from interlock.model.labels import Label, Leg, Source, Taint
@@ -377,6 +383,15 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
         st.builds(Rewritten, at=stamps(), before=st.integers(0, 9), after=st.integers(0, 9)),
         st.builds(RolledBack, at=stamps(), before=st.integers(0, 9), after=st.integers(0, 9)),
         st.builds(Forked, at=stamps(), conversation=st.sampled_from(_CHILDREN)),
+        st.builds(
+            Transcribed,
+            at=stamps(),
+            turn=st.integers(0, 9),
+            keep=st.integers(0, 9),
+            contents=st.lists(digests("message"), max_size=2).map(tuple),
+        ),
+        st.builds(Erased, at=stamps(), messages=st.integers(0, 9)),
+        st.builds(Checkpointed, at=stamps(), state=digests("state")),
         st.builds(ChildOpened, at=stamps(), conversation=st.sampled_from(_CHILDREN), labels=label_tuples()),
         st.builds(
             ChildJoined,
@@ -385,6 +400,29 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             labels=label_tuples(),
             voices=voices,
             heard=st.booleans(),
+        ),
+        st.builds(
+            Summarised,
+            at=stamps(),
+            covered=st.integers(0, 9),
+            labels=label_tuples(),
+            content=digests(),
+            length=st.integers(0, 9),
+            anew=st.booleans(),
+        ),
+        st.builds(
+            Remembered,
+            at=stamps(),
+            fact=texts(4),
+            revision=st.integers(1, 9),
+            first=st.integers(0, 9),
+            end=st.integers(0, 9),
+            labels=label_tuples(),
+            content=digests(),
+            length=st.integers(0, 9),
+        ),
+        st.builds(
+            Sent, at=stamps(), parcel=texts(4), labels=label_tuples(), content=digests(), length=st.integers(0, 9)
         ),
     )
 

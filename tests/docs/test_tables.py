@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import os
 import re
 import tomllib
@@ -23,7 +24,8 @@ import pytest
 from interlock.cli import COMMANDS
 from interlock.model import digests, entries
 from interlock.model.answers import MAX_REMEDIES
-from interlock.model.configuration import Configuration
+from interlock.model.artifacts import KINDS
+from interlock.model.configuration import Configuration, MemoryChoice, PostgresChoice, SqliteChoice
 from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
 from interlock.model.scenario import CallStep, Scenario, Step, Story
@@ -76,12 +78,17 @@ def journal_entries() -> str:
 
 
 DIGESTED = {
+    "artifact": "one link of the chain of labels of artifacts",
     "bundle": "controls and settings; the revision that every decision carries",
     "call": "one exact call: server, name and canonical arguments",
     "content": "a text that a tool gave or a person typed",
     "document": "a document that was asked",
     "entry": "one link of the chain",
+    "fact": "a fact with the labels that are bound to it",
     "manifest": "all specs together",
+    "message": "a message of a stored transcript, with the labels that cover it",
+    "parcel": "a parcel with the labels that are bound to it",
+    "state": "the security state at a checkpoint",
     "tool": "one spec",
     "value": "one destination in its normal form, with its kind",
     "voice": "a party that untrusted content came from",
@@ -168,15 +175,12 @@ def test_the_document() -> None:
     assert all(row[2] for row in rows_of(block(DOCS / "spec.md", "checked: document")))
 
 
-ARGUMENTS = ("destinations", "objects", "parties", "fields", "ids")
-
-
 def test_keys_of_the_manifest() -> None:
     rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "manifest.md", "checked: manifest keys"))}
     assert set(rows) == set(_Tool.model_fields)
     for name, one in _Tool.model_fields.items():
         assert rows[name][1] == ("yes" if one.is_required() else "no"), name
-        if get_origin(one.annotation) is not list and get_args(one.annotation) and name not in ARGUMENTS:
+        if get_origin(one.annotation) not in (list, dict) and get_args(one.annotation):
             assert rows[name][2] == words(value for value in get_args(one.annotation) if value), name
 
 
@@ -188,10 +192,30 @@ def test_kinds_of_destinations() -> None:
     assert told == {kind.value for kind in Kind} - {"unknown"}
 
 
+def test_kinds_of_artifacts() -> None:
+    text = (DOCS / "manifest.md").read_text(encoding="utf-8")
+    section = text.partition("### Artifacts")[2].partition("##")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(KINDS)
+
+
 def test_keys_of_the_configuration() -> None:
     rows = rows_of(block(DOCS / "configuration.md", "checked: configuration keys"))
     told = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
     assert told == list(Configuration.model_fields)
+
+
+def test_keys_of_the_journal() -> None:
+    """Each key with the kinds that take it and its default."""
+    kinds = {"memory": MemoryChoice, "sqlite": SqliteChoice, "postgres": PostgresChoice}
+    names = {name for model in kinds.values() for name in model.model_fields}
+    rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "configuration.md", "checked: journal keys"))}
+    assert set(rows) == names
+    for name, row in rows.items():
+        takers = [kind for kind, model in kinds.items() if name in model.model_fields]
+        assert row[1] == ("all" if len(takers) == len(kinds) else ", ".join(takers)), name
+        one = kinds[takers[0]].model_fields[name]
+        default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
+        assert row[2] == default, name
 
 
 def test_keys_of_scenarios() -> None:

@@ -1,0 +1,1 @@
+"""Revisions of the schema. A revision that was released is never changed."""

@@ -1,0 +1,138 @@
+"""Labels of artifacts above SQL (T12): a chain of rows that are only ever added, under a head.
+
+The record can vouch for what is missing in it only when it is whole: begun by the operator before any agent wrote, and
+with nothing taken out since. Otherwise whatever is read is every leg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from interlock.model.artifacts import above, below, is_lost
+from interlock.model.canonical import pack
+from interlock.model.carried import CLEAN, LOST, Carried, decode, joined
+from interlock.model.digests import digest
+from interlock.model.names import namespace_name
+from interlock.stores.memory_artifacts import foreign
+from interlock.stores.sql import Cursor, Rows, Taken, Values
+from interlock.stores.sql_facts import SqlMemory
+from interlock.stores.sql_store import SqlStore
+
+PAGE: Final = 5000
+_GENESIS: Final = b""
+_HEAD: Final = "SELECT sequence, digest, whole FROM interlock_artifact_head WHERE one = 1"
+_BEGIN: Final = "INSERT INTO interlock_artifact_head (one, sequence, digest, whole) VALUES (1, 0, ?, ?)"
+_ADVANCE: Final = "UPDATE interlock_artifact_head SET sequence = ?, digest = ? WHERE one = 1 AND sequence = ?"
+_ROW: Final = "INSERT INTO interlock_artifacts (sequence, artifact, namespace, labels, digest) VALUES (?, ?, ?, ?, ?)"
+_COLUMNS: Final = "SELECT sequence, artifact, namespace, labels, digest FROM interlock_artifacts"
+_OWN: Final = f"{_COLUMNS} WHERE artifact = ? AND namespace = ?"
+_IN_ORDER: Final = f"{_COLUMNS} WHERE sequence > ? ORDER BY sequence LIMIT ?"
+
+
+class SqlArtifacts(SqlMemory):
+    """Implements :class:`interlock.ports.Artifacts` in the database of a store."""
+
+    def __init__(self, store: SqlStore) -> None:
+        """``store``: an open one. Its record of artifacts is verified once, here.
+
+        Raises:
+            MemoryUnavailable: it can't be read.
+        """
+        super().__init__(store)
+        self.damage = self._damage()
+
+    @classmethod
+    def begin(cls, store: SqlStore) -> SqlArtifacts:
+        """Begin the record, with your word that no agent has written an artifact yet. An act of the operator.
+
+        A record that is begun already stays as it is; one into which something was written before it was begun stays
+        one that can vouch for nothing.
+        """
+        self = cls(store)
+
+        def work(cursor: Cursor) -> None:
+            if not cursor.rows(_HEAD):
+                cursor.run(_BEGIN, (_GENESIS, b"whole"))
+
+        try:
+            self._transact(work)
+        except Taken:
+            pass  # somebody else began it at the same moment
+        self.damage = self._damage()
+        return self
+
+    def carried(self, keys: Sequence[str], *, namespace: str) -> Carried:
+        """See :meth:`interlock.ports.Artifacts.carried`."""
+        space = namespace_name(namespace).encode()
+        if self.damage or any(map(is_lost, keys)):
+            return LOST
+        found = CLEAN
+        for one in keys:
+            for row in self._concerning(one):
+                found = found.join(foreign(decode(bytes(row[3])), bytes(row[2]) == space))
+        return found
+
+    def label(self, keys: Sequence[str], carried: Carried, *, namespace: str) -> None:
+        """See :meth:`interlock.ports.Artifacts.label`."""
+        space = namespace_name(namespace).encode()
+
+        def work(cursor: Cursor) -> None:
+            head = cursor.rows(_HEAD + self._database.lock)
+            if not head:
+                cursor.run(_BEGIN, (_GENESIS, b""))  # not whole: nobody said that nothing was written before
+                head = cursor.rows(_HEAD + self._database.lock)
+            sequence, last = head[0][0], bytes(head[0][1])
+            before = sequence
+            for one in keys:
+                name = one.encode("utf-8", "surrogatepass")
+                known = joined(decode(bytes(row[3])) for row in cursor.rows(_OWN, (name, space)))
+                if known.join(carried) == known:
+                    continue  # nothing new: a row for each write would make the record as long as the work
+                body, sequence = carried.encode(), sequence + 1
+                last = _link(sequence, last, name, space, body)
+                cursor.run(_ROW, (sequence, name, space, body, last))
+            if sequence != before:
+                cursor.run(_ADVANCE, (sequence, last, before))
+
+        try:
+            self._transact(work)
+        except Taken:  # somebody else began the record at the same moment: now it is there
+            self._transact(work)
+
+    def _concerning(self, key: str) -> Rows:
+        names = [one.encode("utf-8", "surrogatepass") for one in above(key)]
+        marks = ", ".join("?" * len(names))
+        inside = below(key).encode("utf-8", "surrogatepass")
+        where, values = f"artifact IN ({marks})", list[bytes | int](names)
+        if inside:
+            where = f"({where} OR (artifact >= ? AND artifact < ?))"
+            values += [inside, inside + b"\xff"]  # no UTF-8 holds this byte
+        return self._rows(f"{_COLUMNS} WHERE {where}", _values(values))
+
+    def _damage(self) -> str:
+        """Why the record can't vouch for what is missing in it; empty when it can."""
+        head = self._rows(_HEAD, ())
+        if not head:
+            return "the record of artifacts was never begun"
+        if bytes(head[0][2]) != b"whole":
+            return "artifacts were written before their record was begun"
+        after, last = 0, _GENESIS
+        while rows := self._rows(_IN_ORDER, (after, PAGE)):
+            for sequence, name, space, body, link in rows:
+                last = _link(after + 1, last, bytes(name), bytes(space), bytes(body))
+                if sequence != after + 1 or last != bytes(link):
+                    return f"row {after + 1} of the record of artifacts is missing or was changed"
+                after = sequence
+        if after < head[0][0]:
+            return f"row {after + 1} of the record of artifacts is missing"
+        return ""
+
+
+def _link(sequence: int, last: bytes, name: bytes, space: bytes, body: bytes) -> bytes:
+    parts = [sequence, last.decode(), name.hex(), space.hex(), body.decode("utf-8", "replace")]
+    return digest("artifact", pack(parts)).encode()
+
+
+def _values(values: list[bytes | int]) -> Values:
+    return values

@@ -1,0 +1,492 @@
+"""The store above SQL: one logic for SQLite and PostgreSQL (T2, T8, T10, T16).
+
+Every write is one transaction: lock the head's row, catch up with what others wrote, check the version, write the
+entries, move the head, commit. Nothing is remembered here before the commit has returned, and what is remembered is
+only ever where reading begins. Every statement names the namespace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from interlock.errors import Conflict, JournalUnavailable, Tampered
+from interlock.model.chain import GENESIS, Head, Sealed, authentic, head, seal
+from interlock.model.checkpoints import state_body, state_digest
+from interlock.model.digests import Digest
+from interlock.model.entries import Checkpointed, Entry, Erased, Transcribed, decode, encode
+from interlock.model.labels import Label
+from interlock.model.names import conversation_name, namespace_name
+from interlock.model.records import Change, StoredMessage, message_digest, read_body
+from interlock.model.state import State, apply
+from interlock.stores.folds import BEGINNING, CHECKPOINT_EVERY, Fold, Folds, Link, advanced, from_checkpoint
+from interlock.stores.sql import CommitUnknown, Cursor, Database, Rows, Taken, Values, as_bytes, as_int, as_text
+from interlock.stores.turns import Plan, bodies_of, first_of, later, planned
+
+Ask: TypeAlias = Callable[[str, Values], Rows]
+PAGE: Final = 5000
+NEVER: Final = (1 << 62) + 0  # beyond every place
+
+_HEAD = "SELECT sequence, digest, labels, mac FROM interlock_heads WHERE namespace = ? AND conversation = ?"
+_SINCE = (
+    "SELECT h.sequence, h.digest, h.labels, h.mac, e.sequence, e.body, e.digest FROM interlock_heads h"
+    " LEFT JOIN interlock_entries e"
+    " ON e.namespace = h.namespace AND e.conversation = h.conversation AND e.sequence > ?"
+    " WHERE h.namespace = ? AND h.conversation = ? ORDER BY e.sequence LIMIT ?"
+)
+_CHECKPOINT = "SELECT sequence, body FROM interlock_checkpoints WHERE namespace = ? AND conversation = ?"
+_OPEN = (
+    "INSERT INTO interlock_heads (namespace, conversation, sequence, digest, version, labels, mac, stamp)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+# The compare-and-set of a write, though the row is locked as well: a lock that some day fails must not cost an entry.
+_ADVANCE = (
+    "UPDATE interlock_heads SET sequence = ?, digest = ?, version = ?, labels = ?, mac = ?, stamp = ?"
+    " WHERE namespace = ? AND conversation = ? AND sequence = ? AND digest = ? AND version = ?"
+)
+_ENTRY = "INSERT INTO interlock_entries (namespace, conversation, sequence, body, digest) VALUES (?, ?, ?, ?, ?)"
+_ENTRIES = (
+    "SELECT sequence, body, digest FROM interlock_entries"
+    " WHERE namespace = ? AND conversation = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+)
+_SAVE = (
+    "INSERT INTO interlock_checkpoints (namespace, conversation, sequence, body) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (namespace, conversation) DO UPDATE SET sequence = excluded.sequence, body = excluded.body"
+)
+_MESSAGE = (
+    "INSERT INTO interlock_messages (namespace, conversation, place, entry, slot, body, retired)"
+    " VALUES (?, ?, ?, ?, ?, ?, 0)"
+)
+_RETIRE = (
+    "UPDATE interlock_messages SET retired = ? WHERE namespace = ? AND conversation = ? AND retired = 0 AND place >="
+    " (SELECT MIN(place) FROM (SELECT place FROM interlock_messages"
+    " WHERE namespace = ? AND conversation = ? AND retired = 0 ORDER BY place DESC LIMIT ?) newest)"
+)
+_COLUMNS = "SELECT place, entry, slot, body, retired FROM interlock_messages WHERE namespace = ? AND conversation = ?"
+_NEWEST = f"{_COLUMNS} AND retired = 0 AND place > ? AND place < ? ORDER BY place DESC LIMIT ?"
+_OLDEST = f"{_COLUMNS} AND place > ? ORDER BY place LIMIT ?"
+_ERASE = "UPDATE interlock_messages SET body = ? WHERE namespace = ? AND conversation = ? AND length(body) > 0"
+_ERASE_SUMMARIES = "UPDATE interlock_summaries SET body = ? WHERE namespace = ? AND conversation = ?"
+_NAMES = (
+    "SELECT conversation FROM interlock_heads WHERE namespace = ? AND conversation > ? ORDER BY conversation LIMIT ?"
+)
+
+
+_COUNT = "SELECT namespace, COUNT(*), SUM(sequence) FROM interlock_heads GROUP BY namespace ORDER BY namespace"
+_LAST = "SELECT stamp FROM interlock_heads WHERE namespace = ? ORDER BY stamp DESC LIMIT 1"
+_IDLE = (
+    "SELECT conversation FROM interlock_heads WHERE namespace = ? AND stamp < ? AND conversation > ?"
+    " ORDER BY conversation LIMIT ?"
+)
+_COUNT_MESSAGES = "SELECT namespace, COUNT(*) FROM interlock_messages WHERE length(body) > 0 GROUP BY namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How much of a namespace is stored, and the time of its last entry by its writer's clock."""
+
+    namespace: str
+    conversations: int
+    entries: int
+    messages: int
+    last: str
+
+
+class SqlStore:
+    """Implements :class:`interlock.ports.Store` over a database."""
+
+    def __init__(self, database: Database, key: bytes = b"") -> None:
+        self.database = database
+        self.key = key
+        self._folds = Folds()
+
+    def within(self, namespace: str) -> SqlNamespace:
+        """See :meth:`interlock.ports.Store.within`."""
+        return SqlNamespace(namespace_name(namespace), self.database, self._folds, self.key)
+
+    def close(self) -> None:
+        """See :meth:`interlock.ports.Store.close`."""
+        self.database.close()
+
+    def settle(self) -> None:
+        """After erasing: see that what was erased does not linger beside the tables, as far as the database can."""
+
+    def namespaces(self) -> tuple[Counted, ...]:
+        """What there is, for the operator. No part of the port: nothing that serves a caller may ask this.
+
+        Raises:
+            JournalUnavailable: it could not be read.
+        """
+        stored = {as_text(name): count for name, count in self.database.rows(_COUNT_MESSAGES)}
+        found = []
+        for name, conversations, entries in self.database.rows(_COUNT):
+            last = self.database.rows(_LAST, (as_bytes(name),))
+            written = as_text(last[0][0]) if last else ""
+            found.append(Counted(as_text(name), conversations, int(entries), stored.get(as_text(name), 0), written))
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a transaction wrote, and what it ended with."""
+
+    fold: Fold
+    plan: Plan
+    marks: tuple[Digest, ...]
+
+
+class SqlNamespace:
+    """Implements :class:`interlock.ports.Namespace`."""
+
+    __slots__ = ("_folds", "_key", "_name", "_prefix", "database")
+
+    blocks = True
+
+    def __init__(self, name: str, database: Database, folds: Folds, key: bytes) -> None:
+        """Use :meth:`SqlStore.within`."""
+        self._name = name
+        self._prefix = name.encode()
+        self.database = database
+        self._folds = folds
+        self._key = key
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SqlNamespace) and (self._folds, self._name) == (other._folds, other._name)
+
+    def __hash__(self) -> int:
+        return hash((id(self._folds), self._name))
+
+    def __repr__(self) -> str:
+        return f"<namespace {self._name!r}>"
+
+    # --- the journal ------------------------------------------------------------------------------------------------
+
+    def open(self, entries: Sequence[Entry]) -> State:
+        """See :meth:`interlock.ports.Journal.open`."""
+        first = first_of(entries, self._name)
+        later(entries[1:])
+        conversation = conversation_name(first.conversation)
+
+        def work(cursor: Cursor) -> _Written:
+            try:
+                row = (*self._key_of(conversation), 0, GENESIS.encode(), 0, b"[]", b"", b"")
+                cursor.run(_OPEN, row)
+            except Taken:
+                raise Conflict(f"conversation {conversation!r} exists already") from None
+            return self._written(cursor, conversation, BEGINNING, Plan(tuple(entries)))
+
+        return self._done(conversation, work)
+
+    def state(self, conversation: str) -> State:
+        """See :meth:`interlock.ports.Journal.state`. One indexed query, and folding of what is new."""
+        return self._caught_up(conversation, self.database.rows).state
+
+    def append(self, conversation: str, entries: Sequence[Entry], *, expected: int | None = None) -> State:
+        """See :meth:`interlock.ports.Journal.append`."""
+        later(entries)
+
+        def work(cursor: Cursor) -> _Written:
+            fold = self._locked(cursor, conversation)
+            if expected is not None and fold.state.version != expected:
+                self._remember(conversation, fold)  # it was committed by others: the next decision starts from it
+                raise Conflict(f"the labels are at version {fold.state.version}, not {expected}")
+            return self._written(cursor, conversation, fold, Plan(tuple(entries)))
+
+        return self._done(conversation, work)
+
+    def record(
+        self, conversation: str, changes: Sequence[Change], entries: Sequence[Entry] = (), *, at: str, turn: int
+    ) -> State:
+        """See :meth:`interlock.ports.Namespace.record`."""
+        later(entries)
+        bodies = bodies_of(changes)
+
+        def work(cursor: Cursor) -> _Written:
+            fold = self._locked(cursor, conversation)
+            plan = planned(fold.state, changes, bodies, entries, at, turn)
+            return self._written(cursor, conversation, fold, plan)
+
+        return self._done(conversation, work)
+
+    def entries(self, conversation: str, *, after: int = 0, limit: int | None = None) -> tuple[Sealed, ...]:
+        """See :meth:`interlock.ports.Namespace.entries`."""
+        previous = GENESIS
+        if after > 0:
+            before = self.database.rows(_ENTRIES, (*self._key_of(conversation), after - 1, 1))
+            previous = Digest(as_text(before[0][2])) if before else previous
+        found = self.database.rows(_ENTRIES, (*self._key_of(conversation), after, NEVER if limit is None else limit))
+        if not found:
+            self.head(conversation)  # raises when there is no such conversation
+        sealed = []
+        for sequence, body, digest in found:
+            sealed.append(Sealed(as_int(sequence), previous, as_bytes(body), Digest(as_text(digest))))
+            previous = sealed[-1].digest
+        return tuple(sealed)
+
+    def head(self, conversation: str) -> Head:
+        """See :meth:`interlock.ports.Namespace.head`."""
+        rows = self.database.rows(_HEAD, self._key_of(conversation))
+        if not rows:
+            raise self._missing(conversation)
+        return _head(rows[0])
+
+    def conversations(self, *, after: str = "", limit: int = 100) -> tuple[str, ...]:
+        """See :meth:`interlock.ports.Namespace.conversations`."""
+        rows = self.database.rows(_NAMES, (self._prefix, after.encode("utf-8", "surrogatepass"), limit))
+        return tuple(as_text(row[0]) for row in rows)
+
+    def idle_since(self, at: str, *, after: str = "", limit: int = 100) -> tuple[str, ...]:
+        """Ids of conversations whose last entry is older than a time, by the clocks of their writers. For retention.
+
+        Raises:
+            JournalUnavailable: they could not be read.
+        """
+        rows = self.database.rows(_IDLE, (self._prefix, at.encode(), after.encode("utf-8", "surrogatepass"), limit))
+        return tuple(as_text(row[0]) for row in rows)
+
+    # --- the transcript ---------------------------------------------------------------------------------------------
+
+    def messages(
+        self, conversation: str, *, after: int = 0, before: int | None = None, limit: int | None = None
+    ) -> tuple[StoredMessage, ...]:
+        """See :meth:`interlock.ports.Namespace.messages`."""
+        place = NEVER if before is None else before
+        most = NEVER if limit is None else limit
+        state = self.state(conversation)
+        while True:
+            rows = self.database.rows(_NEWEST, (*self._key_of(conversation), after, place, most))
+            now = self.state(conversation)
+            if now.turn == state.turn:
+                break
+            state = now  # a turn ended in between: both must speak of the same transcript
+        if after <= 0 and before is None and len(rows) != min(most, state.length):
+            raise Tampered(0, f"{len(rows)} messages are stored, {min(most, state.length)} should be")
+        return self._checked(conversation, rows[::-1])
+
+    def messages_ever(self, conversation: str, *, after: int = 0, limit: int) -> tuple[StoredMessage, ...]:
+        """See :meth:`interlock.ports.Namespace.messages_ever`."""
+        places = self.state(conversation).places
+        rows = self.database.rows(_OLDEST, (*self._key_of(conversation), after, limit))
+        if len(rows) < min(limit, places - after):
+            raise Tampered(0, f"messages after {after} are missing")
+        return self._checked(conversation, rows)
+
+    def erase(self, conversation: str, *, at: str) -> State:
+        """See :meth:`interlock.ports.Namespace.erase`."""
+
+        def work(cursor: Cursor) -> _Written:
+            fold = self._locked(cursor, conversation)
+            gone = cursor.run(_ERASE, (b"", *self._key_of(conversation)))
+            cursor.run(_ERASE_SUMMARIES, (b"", *self._key_of(conversation)))
+            return self._written(cursor, conversation, fold, Plan((Erased(at, gone),) if gone else ()))
+
+        return self._done(conversation, work)
+
+    def _checked(self, conversation: str, rows: Rows) -> tuple[StoredMessage, ...]:
+        """Messages held against the entries that name them."""
+        contents = self._contents(conversation, sorted({as_int(row[1]) for row in rows}))
+        found = []
+        for row in rows:
+            place, entry, slot, retired = (as_int(row[column]) for column in (0, 1, 2, 4))
+            body = as_bytes(row[3])
+            named = contents.get(entry, ())
+            if not 0 <= slot < len(named):
+                raise Tampered(entry, f"names no message {place}")
+            if not body:
+                found.append(StoredMessage(place, entry, None, None, retired))
+                continue
+            if message_digest(body) != named[slot]:
+                raise Tampered(entry, f"message {place} is not the one that was stored")
+            found.append(StoredMessage(place, entry, *read_body(body, place), retired))
+        return tuple(found)
+
+    def _contents(self, conversation: str, sequences: Sequence[int]) -> dict[int, tuple[Digest, ...]]:
+        found: dict[int, tuple[Digest, ...]] = {}
+        for start in range(0, len(sequences), 200):
+            part = sequences[start : start + 200]
+            marks = ", ".join("?" * len(part))
+            statement = (
+                "SELECT sequence, body FROM interlock_entries"  # noqa: S608 - marks only
+                f" WHERE namespace = ? AND conversation = ? AND sequence IN ({marks})"
+            )
+            for sequence, body in self.database.rows(statement, (*self._key_of(conversation), *part)):
+                entry = decode(as_bytes(body), as_int(sequence))
+                if isinstance(entry, Transcribed):
+                    found[sequence] = entry.contents
+        return found
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def _key_of(self, conversation: str) -> tuple[bytes, bytes]:
+        # A name that could never be stored is not there, like any other that is not.
+        return self._prefix, conversation.encode("utf-8", "surrogatepass")
+
+    def _missing(self, conversation: str) -> JournalUnavailable:
+        return JournalUnavailable(f"no conversation {conversation!r} in this store")
+
+    def _remember(self, conversation: str, fold: Fold) -> None:
+        self._folds.remember((self._name, conversation), fold)
+
+    def _caught_up(self, conversation: str, ask: Ask) -> Fold:
+        """The fold of everything in the store.
+
+        Raises:
+            Tampered: the first place at which the entries do not fit each other or their head.
+            JournalUnavailable: no such conversation.
+        """
+        # Known before the store is asked: what it then says can only be the same or later.
+        known = self._folds.known((self._name, conversation))
+        fold = known
+        if not known.sequence:
+            fold = self._checkpoint(conversation, ask)
+        try:
+            fold, held = self._folded(conversation, ask, fold)
+        except Tampered:
+            if not fold.sequence or known.sequence:
+                raise
+            # Behind a checkpoint something does not fit. The entries alone say where.
+            fold, held = self._folded(conversation, ask, BEGINNING)
+        self._fitting(fold, held)
+        self._remember(conversation, fold)
+        return fold
+
+    def _folded(self, conversation: str, ask: Ask, fold: Fold) -> tuple[Fold, Head]:
+        while True:
+            rows = ask(_SINCE, (fold.sequence, *self._key_of(conversation), PAGE))
+            if not rows:
+                raise self._missing(conversation)
+            held = _head(rows[-1])
+            links = [_link(row[4:]) for row in rows if row[4] is not None]
+            if links and links[-1].sequence > held.sequence:
+                raise Tampered(held.sequence + 1, "stands after the head")
+            fold = advanced(fold, links)
+            if len(rows) < PAGE:
+                return fold, held
+
+    def _fitting(self, fold: Fold, held: Head) -> None:
+        """Does the chain end where its head says, with the labels that it says?"""
+        if fold.sequence > held.sequence:
+            raise Tampered(held.sequence + 1, "was acknowledged here, and is gone: the store went back")
+        if fold.sequence < held.sequence:
+            raise Tampered(fold.sequence + 1, f"is missing: the head names {held.sequence} entries")
+        if fold.digest != held.digest or tuple(sorted(fold.state.exposure)) != held.labels:
+            raise Tampered(fold.sequence, "is not the entry that the head names")
+        authentic(held, self._key)
+
+    def _checkpoint(self, conversation: str, ask: Ask) -> Fold:
+        """Where folding may begin: at a checkpoint that its chain names, or else at the beginning."""
+        try:
+            for place, body in ask(_CHECKPOINT, self._key_of(conversation)):
+                rows = ask(_ENTRIES, (*self._key_of(conversation), as_int(place) - 2, 2))
+                if len(rows) == 2:
+                    before, link = map(_link, rows)
+                    found = from_checkpoint(as_bytes(body), before, link)
+                    if found is not None and found.sequence == place:
+                        return found
+        except Tampered:
+            return BEGINNING  # never trusted over the entries: those tell
+        return BEGINNING
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def _locked(self, cursor: Cursor, conversation: str) -> Fold:
+        """The fold of everything, with no other writer until the transaction ends."""
+        rows = cursor.rows(_HEAD + self.database.lock, self._key_of(conversation))
+        if not rows:
+            raise self._missing(conversation)
+        held, known = _head(rows[0]), self._folds.known((self._name, conversation))
+        if (known.sequence, known.digest) == (held.sequence, held.digest):
+            return known
+        return self._caught_up(conversation, cursor.rows)
+
+    def _written(self, cursor: Cursor, conversation: str, fold: Fold, plan: Plan) -> _Written:
+        """Write a plan behind a fold that is known to be the whole conversation."""
+        if not plan.entries:
+            return _Written(fold, plan, ())
+        state, place, previous = fold.state, fold.sequence, fold.digest
+        name = self._key_of(conversation)
+        entries = [*plan.entries]
+        for entry in entries:
+            state = apply(state, entry)
+        due = (place + len(entries)) // CHECKPOINT_EVERY > place // CHECKPOINT_EVERY
+        if due:
+            body = state_body(state)
+            entries.append(Checkpointed(entries[-1].at, state_digest(body)))
+            cursor.run(_SAVE, (*name, place + len(entries), body))
+        sealed: list[Sealed] = []
+        for entry in entries:
+            place += 1
+            sealed.append(seal(place, previous, encode(entry)))
+            previous = sealed[-1].digest
+        cursor.run_many(_ENTRY, [(*name, one.sequence, one.body, one.digest.encode()) for one in sealed])
+        self._transcribed(cursor, name, fold, plan)
+        held = head(place, previous, tuple(state.exposure), self._key)
+        labels, mac = json.dumps(held.labels).encode(), held.mac.encode()
+        new = (place, previous.encode(), state.version, labels, mac, entries[-1].at.encode())
+        old = (fold.sequence, fold.digest.encode(), fold.state.version)
+        if cursor.run(_ADVANCE, (*new, *name, *old)) != 1:
+            raise Conflict("another writer moved the head; load the state again")
+        return _Written(Fold(state, place, previous), plan, tuple(one.digest for one in sealed))
+
+    def _transcribed(self, cursor: Cursor, name: tuple[bytes, bytes], fold: Fold, plan: Plan) -> None:
+        cuts = list(plan.cuts)
+        waiting: list[tuple[bytes | int, ...]] = []
+        for number in range(len(plan.rows) + 1):
+            while cuts and cuts[0].row == number:
+                cut = cuts.pop(0)
+                cursor.run_many(_MESSAGE, waiting)
+                waiting = []
+                cursor.run(_RETIRE, (fold.sequence + 1 + cut.entry, *name, *name, cut.drop))
+            if number < len(plan.rows):
+                row = plan.rows[number]
+                place = fold.state.places + 1 + number
+                waiting.append((*name, place, fold.sequence + 1 + row.entry, row.slot, row.body))
+        if waiting:
+            cursor.run_many(_MESSAGE, waiting)
+
+    def _done(self, conversation: str, work: Callable[[Cursor], _Written]) -> State:
+        """Run a transaction; remember what it wrote once it is durable."""
+        written: list[_Written] = []
+
+        def noting(cursor: Cursor) -> _Written:
+            written[:] = [work(cursor)]
+            return written[0]
+
+        try:
+            done = self.database.transact(noting)
+        except CommitUnknown:
+            if not written or not self._stands(conversation, written[0]):
+                raise
+            done = written[0]
+        except Taken:
+            raise Conflict("another writer wrote these very places; load the state again") from None
+        self._remember(conversation, done.fold)
+        if done.plan.conflict is not None:
+            raise done.plan.conflict
+        return done.fold.state
+
+    def _stands(self, conversation: str, written: _Written) -> bool:
+        """After a commit that nobody acknowledged: is its last entry there?"""
+        rows = self.database.rows(_ENTRIES, (*self._key_of(conversation), written.fold.sequence - 1, 1))
+        return bool(written.marks) and bool(rows) and as_text(rows[0][2]) == written.marks[-1]
+
+
+def _link(row: Sequence[object]) -> Link:
+    return Link(as_int(row[0]), as_bytes(row[1]), Digest(as_text(row[2])))
+
+
+def _head(row: Sequence[object]) -> Head:
+    sequence = as_int(row[0])
+    try:
+        labels = json.loads(as_bytes(row[2]))
+        if not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
+            raise ValueError
+    except ValueError:
+        raise Tampered(sequence, "the head holds what no head holds") from None
+    return Head(sequence, Digest(as_text(row[1])), tuple(map(Label, labels)), as_text(row[3]))
