@@ -159,7 +159,7 @@ def measure(samples: int, lengths: tuple[int, ...]) -> tuple[list[Figure], dict[
 
     facts = {
         "bare call of the tool, µs": round(call, 3),
-        "import interlock beyond the interpreter, ms": _import_time("import interlock"),
+        "import interlock beyond the interpreter, ms": _import_time("from interlock import Interlock"),
         "interlock --version beyond the interpreter, ms": _import_time(
             "from interlock.cli import main\ntry: main(['--version'])\nexcept SystemExit: pass"
         ),

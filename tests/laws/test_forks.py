@@ -79,7 +79,8 @@ MANIFEST = Manifest.parse(
     }
 )
 JOURNAL = MemoryJournal()
-LOCK = Interlock(manifest=MANIFEST, journal=JOURNAL)
+# The tree is about conversations: a page that nobody named is read without a question.
+LOCK = Interlock(manifest=MANIFEST, journal=JOURNAL, settings={"preset": "trifecta-only"})
 EXTRA = st.sampled_from([(), ("private:late",), ("untrusted:late",), ("egress:late",)])
 COPIES: dict[str, Callable[[Conversation], Conversation]] = {
     "fork": Conversation.fork,

@@ -126,7 +126,7 @@ def test_an_assertion_of_the_subject_is_told_with_its_steps() -> None:
             assert not self.taint, "we never fork what is tainted"
             return super().fork()
 
-    with pytest.raises(AssertionError, match=r"(?s)fork of A.*AssertionError: we never fork what is tainted"):
+    with pytest.raises(AssertionError, match=r"(?s)(fork|copy) of A.*AssertionError: we never fork what is tainted"):
         check_conversation(Asserts)
 
 

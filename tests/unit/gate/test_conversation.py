@@ -36,6 +36,7 @@ from interlock.model.digests import voice_digest
 from interlock.model.entries import Entry, Forked, Rewritten, RolledBack, decode
 from interlock.model.labels import EVERY_LEG
 from interlock.model.messages import Image, Role, Text, ToolAnswer
+from interlock.model.origins import said_by_person
 from interlock.model.pressure import fingerprint
 from interlock.model.state import MAX_CHILDREN, MAX_INHERITED_TEXTS, MAX_INHERITED_TYPED, MAX_LABELS, State, apply
 from interlock.model.tools import ToolId, ToolSpec
@@ -61,7 +62,8 @@ TOOLS = Manifest.parse(
         },
     }
 )
-LOCK = Interlock(manifest=TOOLS, journal=MemoryJournal())
+# These are about conversations: pages that nobody named are read without a question.
+LOCK = Interlock(manifest=TOOLS, journal=MemoryJournal(), settings={"preset": "trifecta-only"})
 
 
 def guarded(conversation: Conversation | None = None) -> Guard:
@@ -948,7 +950,7 @@ def test_a_new_start_holds_the_typed_words_alone() -> None:
     assert new.messages[0] == Message.system("Be kind.")
     assert not problems(new.messages[1:])
     assert set(new.taint) == {"egress:share"}
-    assert new.state.typed == Conversation.user(TO_BOB).state.typed
+    assert new.state.typed == {*said_by_person(TO_BOB), *said_by_person("No, wait."), *said_by_person("Hurry.")}
     assert len(new.state.texts) == 3
     assert not new.state.voices
     assert not new.state.deafening
