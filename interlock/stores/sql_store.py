@@ -27,6 +27,7 @@ from interlock.stores.turns import Plan, bodies_of, first_of, later, planned
 
 Ask: TypeAlias = Callable[[str, Values], Rows]
 PAGE: Final = 5000
+MAX_AT_ONCE: Final = 200  # entries; a statement takes 65,535 values
 NEVER: Final = (1 << 62) + 0  # beyond every place
 
 _HEAD = "SELECT sequence, digest, labels, mac FROM interlock_heads WHERE namespace = ? AND conversation = ?"
@@ -45,6 +46,13 @@ _OPEN = (
 _ADVANCE = (
     "UPDATE interlock_heads SET sequence = ?, digest = ?, version = ?, labels = ?, mac = ?, stamp = ?"
     " WHERE namespace = ? AND conversation = ? AND sequence = ? AND digest = ? AND version = ?"
+)
+# The same compare-and-set and the entries in one statement, for a database that can.
+_AT_ONCE = (
+    f"WITH moved AS ({_ADVANCE} RETURNING 1)"
+    " INSERT INTO interlock_entries (namespace, conversation, sequence, body, digest)"
+    " SELECT CAST(? AS BYTEA), CAST(? AS BYTEA), new.place, new.body, new.digest"
+    " FROM moved, (VALUES {}) AS new (place, body, digest)"
 )
 _ENTRY = "INSERT INTO interlock_entries (namespace, conversation, sequence, body, digest) VALUES (?, ?, ?, ?, ?)"
 _ENTRIES = (
@@ -190,6 +198,10 @@ class SqlNamespace:
     def append(self, conversation: str, entries: Sequence[Entry], *, expected: int | None = None) -> State:
         """See :meth:`interlock.ports.Journal.append`."""
         later(entries)
+        if self.database.changes_and_inserts and entries:
+            at_once = self._at_once(conversation, entries, expected)
+            if at_once is not None:
+                return at_once
 
         def work(cursor: Cursor) -> _Written:
             fold = self._locked(cursor, conversation)
@@ -405,34 +417,58 @@ class SqlNamespace:
             return known
         return self._caught_up(conversation, cursor.rows)
 
+    def _at_once(self, conversation: str, entries: Sequence[Entry], expected: int | None) -> State | None:
+        """Move the head and write the entries in one statement, if nobody has written since we last looked.
+
+        None when somebody has, or when more is to be written than entries: then nothing happened here.
+        """
+        known = self._folds.known((self._name, conversation))
+        stale = expected is not None and known.state.version != expected
+        due = (known.sequence + len(entries)) // CHECKPOINT_EVERY > known.sequence // CHECKPOINT_EVERY
+        if not known.sequence or stale or due or len(entries) > MAX_AT_ONCE:
+            return None
+        fold, sealed = _sealed(known, entries)
+        name = self._key_of(conversation)
+        moving = (*self._headed(fold, entries[-1].at), *name, *_mark(known))
+        rows = [value for one in sealed for value in (one.sequence, one.body, one.digest.encode())]
+        places = ", ".join(["(CAST(? AS BIGINT), CAST(? AS BYTEA), CAST(? AS BYTEA))"] * len(sealed))
+        written = _Written(fold, Plan(tuple(entries)), tuple(one.digest for one in sealed))
+        try:
+            count = self.database.once(_AT_ONCE.format(places), (*moving, *name, *rows))
+        except CommitUnknown:
+            if not self._stands(conversation, written):
+                raise
+            count = len(sealed)
+        except Taken:
+            return None
+        if count != len(sealed):
+            return None
+        self._remember(conversation, fold)
+        return fold.state
+
+    def _headed(self, fold: Fold, at: str) -> tuple[bytes | int, ...]:
+        """The columns of a head that is moved to a fold."""
+        held = head(fold.sequence, fold.digest, tuple(fold.state.exposure), self._key)
+        labels, mac = json.dumps(held.labels).encode(), held.mac.encode()
+        return (fold.sequence, fold.digest.encode(), fold.state.version, labels, mac, at.encode())
+
     def _written(self, cursor: Cursor, conversation: str, fold: Fold, plan: Plan) -> _Written:
         """Write a plan behind a fold that is known to be the whole conversation."""
         if not plan.entries:
             return _Written(fold, plan, ())
-        state, place, previous = fold.state, fold.sequence, fold.digest
         name = self._key_of(conversation)
         entries = [*plan.entries]
-        for entry in entries:
-            state = apply(state, entry)
-        due = (place + len(entries)) // CHECKPOINT_EVERY > place // CHECKPOINT_EVERY
-        if due:
-            body = state_body(state)
-            entries.append(Checkpointed(entries[-1].at, state_digest(body)))
-            cursor.run(_SAVE, (*name, place + len(entries), body))
-        sealed: list[Sealed] = []
-        for entry in entries:
-            place += 1
-            sealed.append(seal(place, previous, encode(entry)))
-            previous = sealed[-1].digest
+        new, sealed = _sealed(fold, entries)
+        if new.sequence // CHECKPOINT_EVERY > fold.sequence // CHECKPOINT_EVERY:
+            body = state_body(new.state)
+            new, more = _sealed(new, [Checkpointed(entries[-1].at, state_digest(body))])
+            sealed += more
+            cursor.run(_SAVE, (*name, new.sequence, body))
         cursor.run_many(_ENTRY, [(*name, one.sequence, one.body, one.digest.encode()) for one in sealed])
         self._transcribed(cursor, name, fold, plan)
-        held = head(place, previous, tuple(state.exposure), self._key)
-        labels, mac = json.dumps(held.labels).encode(), held.mac.encode()
-        new = (place, previous.encode(), state.version, labels, mac, entries[-1].at.encode())
-        old = (fold.sequence, fold.digest.encode(), fold.state.version)
-        if cursor.run(_ADVANCE, (*new, *name, *old)) != 1:
+        if cursor.run(_ADVANCE, (*self._headed(new, entries[-1].at), *name, *_mark(fold))) != 1:
             raise Conflict("another writer moved the head; load the state again")
-        return _Written(Fold(state, place, previous), plan, tuple(one.digest for one in sealed))
+        return _Written(new, plan, tuple(one.digest for one in sealed))
 
     def _transcribed(self, cursor: Cursor, name: tuple[bytes, bytes], fold: Fold, plan: Plan) -> None:
         cuts = list(plan.cuts)
@@ -475,6 +511,23 @@ class SqlNamespace:
         """After a commit that nobody acknowledged: is its last entry there?"""
         rows = self.database.rows(_ENTRIES, (*self._key_of(conversation), written.fold.sequence - 1, 1))
         return bool(written.marks) and bool(rows) and as_text(rows[0][2]) == written.marks[-1]
+
+
+def _sealed(fold: Fold, entries: Sequence[Entry]) -> tuple[Fold, list[Sealed]]:
+    """The fold behind some more entries, and their links."""
+    state, place, previous = fold.state, fold.sequence, fold.digest
+    sealed: list[Sealed] = []
+    for entry in entries:
+        place += 1
+        state = apply(state, entry)
+        sealed.append(seal(place, previous, encode(entry)))
+        previous = sealed[-1].digest
+    return Fold(state, place, previous), sealed
+
+
+def _mark(fold: Fold) -> tuple[bytes | int, ...]:
+    """What a head must still be for something to be written behind this fold."""
+    return (fold.sequence, fold.digest.encode(), fold.state.version)
 
 
 def _link(row: Sequence[object]) -> Link:

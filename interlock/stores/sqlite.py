@@ -88,6 +88,7 @@ class SqliteDatabase:
     """Implements :class:`interlock.stores.sql.Database`."""
 
     lock = ""  # a transaction that began with BEGIN IMMEDIATE has the only right to write
+    changes_and_inserts = False
 
     def __init__(self, path: Path, durability: Literal["full", "process"] = "full", timeout: float = 30.0) -> None:
         if durability not in ("full", "process"):
@@ -127,6 +128,10 @@ class SqliteDatabase:
         """See :meth:`interlock.stores.sql.Database.rows`."""
         with self._connected() as connection:
             return connection.execute(statement, values).fetchall()
+
+    def once(self, statement: str, values: Values) -> int:
+        """See :meth:`interlock.stores.sql.Database.once`."""
+        return self.transact(lambda cursor: cursor.run(statement, values))
 
     def transact(self, work: Callable[[Cursor], T]) -> T:
         """See :meth:`interlock.stores.sql.Database.transact`."""
