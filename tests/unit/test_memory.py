@@ -13,6 +13,7 @@ import pytest
 
 from interlock import Bug, Conversation, Message
 from interlock.errors import Conflict, MemoryUnavailable, Refused
+from interlock.gate.drivers import MAX_PAGES, note
 from interlock.memory import Memory, Recall
 from interlock.model.entries import Remembered
 from interlock.model.labels import EVERY_LEG
@@ -128,6 +129,15 @@ def test_time_comes_from_the_clock() -> None:
 
     fact = Memory(MemoryFacts(), clock=Noon()).remember(Conversation(), "text")
     assert fact.at == "2026-11-29T12:00:00.000000Z"
+
+
+def test_pages_are_bounded_and_the_newest_stay() -> None:
+    pages: dict[int, str] = {}
+    for number in range(1, 3 * MAX_PAGES):
+        note(pages, number, f"page {number}")
+        note(pages, number, "")  # nothing to say takes nothing away
+        assert len(pages) <= 2 * MAX_PAGES
+    assert all(number in pages for number in range(2 * MAX_PAGES, 3 * MAX_PAGES))
 
 
 def test_a_bug_of_ours_always_comes_out() -> None:
