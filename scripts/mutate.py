@@ -33,7 +33,9 @@ class Mutation:
     tests: str
 
 
-M, G, C = "interlock/model", "interlock/gate", "policies/interlock/controls"
+M, G, S, C = "interlock/model", "interlock/gate", "interlock/stores", "policies/interlock/controls"
+STORES = "tests/conformance -k sqlite"
+STORED = "tests/laws/test_stored_chain.py"
 DOCUMENT = "tests/unit/model/test_document.py tests/laws/test_batches.py"
 STATE = "tests/laws/test_state.py tests/machines"
 ANSWERS = "tests/laws/test_answers.py"
@@ -704,6 +706,85 @@ MUTATIONS = [
         "lifted if count(input.forecast.untrusted) < 2",
         "tests/laws/test_monotone.py tests/agreement",
     ),
+    # --- stores
+    Mutation(
+        "names of conversations are compared without case",
+        f"{S}/sql_store.py",
+        'return self._prefix, conversation.encode("utf-8", "surrogatepass")',
+        'return self._prefix, conversation.lower().encode("utf-8", "surrogatepass")',
+        STORES,
+    ),
+    Mutation(
+        "messages are read without their namespace",
+        f"{S}/statements.py",
+        "SELECT place, entry, slot, body, retired FROM interlock_messages WHERE namespace = ?",
+        "SELECT place, entry, slot, body, retired FROM interlock_messages WHERE ? IS NOT NULL",
+        STORES,
+    ),
+    Mutation(
+        "a store does not look at the expected version",
+        f"{S}/sql_store.py",
+        "            if expected is not None and fold.state.version != expected:",
+        "            if False:",
+        STORES,
+    ),
+    Mutation("two turns end from one version", f"{S}/turns.py", "if turn != state.turn:", "if False:", STORES),
+    Mutation(
+        "the labels of the turn that lost are dropped",
+        f"{S}/turns.py",
+        "return Plan(tuple(facts), conflict=",
+        "return Plan((), conflict=",
+        STORES,
+    ),
+    Mutation(
+        "the labels of a head are not compared",
+        f"{S}/sql_store.py",
+        "if fold.digest != held.digest or tuple(sorted(fold.state.exposure)) != held.labels:",
+        "if fold.digest != held.digest:",
+        STORED,
+    ),
+    Mutation(
+        "a message is not held against its digest",
+        f"{S}/sql_store.py",
+        "if message_digest(body) != named[slot]:",
+        "if False:",
+        STORED,
+    ),
+    Mutation(
+        "a checkpoint is believed without its entry",
+        f"{S}/folds.py",
+        "if not followed or not named or before.sequence",
+        "if before.sequence",
+        STORED,
+    ),
+    Mutation("the key of a head is not asked for", f"{S}/sql_store.py", "authentic(held, self._key)", "pass", STORED),
+    Mutation(
+        "a store that went back is taken as it is",
+        f"{S}/sql_store.py",
+        "if fold.sequence > held.sequence:",
+        "if False:",
+        STORED,
+    ),
+    Mutation(
+        "a failed transaction is not undone",
+        f"{S}/sqlite.py",
+        "            if connection.in_transaction:",
+        "            if False:",
+        "tests/faults/test_store_faults.py",
+    ),
+    Mutation(
+        "writers do not wait for each other",
+        f"{S}/sqlite.py",
+        'connection.execute("BEGIN IMMEDIATE")',
+        'connection.execute("BEGIN")',
+        STORES,
+    ),
+    Mutation(
+        "instructions are stored",
+        "interlock/conversations.py",
+        "        if message.role is not Role.SYSTEM\n",
+        "",
+        "tests/unit/test_conversations.py",
     # --- what outlives a conversation
     Mutation(
         "memory: a recall admits nothing",

@@ -325,6 +325,7 @@ class Conversation:
 
         Raises:
             Refused: something that is no message, or a call and its result would be parted (T17).
+            TurnConflict: in a store, when another turn ended first; then the messages stay.
             JournalUnavailable: not on record; then the messages stay.
         """
         new = tuple(messages)
@@ -348,6 +349,7 @@ class Conversation:
 
         Raises:
             Refused: the snapshot is of another conversation.
+            TurnConflict: in a store, when another turn ended first; then the messages stay.
             JournalUnavailable: not on record; then the messages stay.
         """
         if getattr(before, "conversation", None) != self._id:

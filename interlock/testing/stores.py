@@ -135,7 +135,12 @@ def check_same_name(factory: Factory) -> None:
     for view, text, brought in ((mine, "mine", WEB), (theirs, "theirs", FILES)):
         view.open([Opened(AT, "c-same", view.name), admitted(brought)])
         view.record("c-same", [change(Message.user(text), Message.user("and"))], at=AT, turn=0)
+    theirs.record("c-same", [change(*[Message.user("more")] * 4, keep=2)], at=AT, turn=1)
+    theirs.record("c-same", [Change(2, (), ())], at=AT, turn=2)
+    theirs.record("c-same", [change(*[Message.user("more")] * 4, keep=2)], at=AT, turn=3)
     mine.record("c-same", [Change(1, (), ())], at=AT, turn=1)
+    assert [one.message for one in mine.messages("c-same")] == [Message.user("mine")]
+    theirs.record("c-same", [Change(2, (), ())], at=AT, turn=4)
     mine.erase("c-same", at=AT)
     # Enough for whatever shortens reading, and only in one of the two.
     mine.append("c-same", [admitted(WEB)] * 1100)
@@ -144,11 +149,9 @@ def check_same_name(factory: Factory) -> None:
         assert labels(view.state("c-same")) == {FILES}
         assert [one.message for one in view.messages("c-same")] == [Message.user("theirs"), Message.user("and")]
         assert [one.message for one in view.messages("c-same", limit=1)] == [Message.user("and")]
-        assert [one.message for one in view.messages_ever("c-same", limit=9)] == [
-            Message.user("theirs"),
-            Message.user("and"),
-        ]
-        assert len(check_chain(view, "c-same")) == 3, "entries of another namespace are shown"
+        ever = [one.message for one in view.messages_ever("c-same", limit=99)]
+        assert ever == [Message.user("theirs"), Message.user("and"), *[Message.user("more")] * 8]
+        assert len(check_chain(view, "c-same")) == 7, "entries of another namespace are shown"
         assert view.conversations() == ("c-same",)
         other = opened.within(mine.name)
         assert labels(other.state("c-same")) == {WEB}

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from interlock import Call, Conversation, Interlock, Manifest, Outcome, ToolResult, Verdict, tool
+from interlock.conversations import Conversations, StoredConversation
+from interlock.errors import TurnConflict
+from interlock.ports import Namespace, Store
+from interlock.stores.sqlite import SqliteStore
+from interlock.testing.stores import check_store
 
 
 def send_email(to: str, body: str) -> str:
@@ -41,3 +46,23 @@ async def face() -> None:
     guard.admit("a remembered note", labels=["untrusted:memory"], source="notes/7")
     conversation.say("more from the person")
     print(conversation.taint, "untrusted:web" in conversation.taint, conversation.messages)
+
+
+def stores() -> None:
+    SqliteStore.migrate("data/chats.db")
+    store: Store = SqliteStore("data/chats.db", key=b"", durability="process", timeout=1.0)
+    view: Namespace = store.within("ana")
+    conversations = Conversations(store, "ana")
+    stored: StoredConversation = conversations.new("hello")
+    guard = Interlock(manifest=Manifest.load("interlock.toml"), journal=store).guard(stored.conversation)
+    guard.call("fetch", {"url": "u"}, run=fetch)
+    try:
+        turn: int = stored.record_turn(outcome="done")
+    except TurnConflict as conflict:
+        turn = conflict.turn
+        print(conflict.outcome, conflict.version)
+    again = conversations.load(stored.id, newest=20, alone=True)
+    print(turn, again.damage, again.earlier, list(again.messages_ever()), list(conversations))
+    print(view.state(stored.id).exposure, view.head(stored.id), view.messages(stored.id, limit=1))
+    check_store(lambda: SqliteStore("data/chats.db"), processes=False)
+    store.close()
