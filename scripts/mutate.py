@@ -785,6 +785,7 @@ MUTATIONS = [
         "        if message.role is not Role.SYSTEM\n",
         "",
         "tests/unit/test_conversations.py",
+    ),
     # --- what outlives a conversation
     Mutation(
         "memory: a recall admits nothing",
