@@ -186,8 +186,8 @@ MUTATIONS = [
     Mutation(
         "admitted content does not bump the version",
         f"{M}/state.py",
-        "replace(heard, version=state.version + 1, taint",
-        "replace(heard, version=state.version, taint",
+        "version=state.version + 1, taint=_joined(state.taint, entry.labels, source))",
+        "version=state.version, taint=_joined(state.taint, entry.labels, source))",
         "tests/laws/test_state.py",
     ),
     Mutation(
@@ -361,8 +361,8 @@ MUTATIONS = [
     Mutation(
         "compare-and-set not asked for",
         f"{G}/steps.py",
-        "yield Append(conversation, entries, state.version)",
-        "yield Append(conversation, entries, None)",
+        "yield Append(conversation, entries, state.version, _pages(decided))",
+        "yield Append(conversation, entries, None, _pages(decided))",
         "tests/machines",
     ),
     Mutation(
@@ -375,7 +375,7 @@ MUTATIONS = [
     Mutation(
         "executing before recording",
         f"{G}/steps.py",
-        "            yield Append(conversation, entries, state.version)\n",
+        "            yield Append(conversation, entries, state.version, _pages(decided))\n",
         "            pass\n",
         STEPS,
     ),
