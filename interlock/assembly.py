@@ -141,8 +141,8 @@ class Interlock:
             files: resolves paths in arguments; by default on this machine, relative to the current folder. Give
                 ``LocalFiles(base)`` when the tools work in another one.
             artifacts: which labels are on what agents write and read (``writes_to`` and ``reads_from`` in the
-                manifest); by default in memory, which can vouch for nothing that was written before, so that whatever
-                is read there is every leg.
+                manifest); by default in the database of the store that is the journal, else in memory. A record that
+                nobody has begun can vouch for nothing: whatever is read there is every leg.
             protected: more files and folders that only Interlock's operator may change.
 
         Raises:
@@ -228,7 +228,7 @@ class Interlock:
         self._read = read
         self._engine = engine
         self._world = (journal, clock or SystemClock(), files or LocalFiles())
-        self._artifacts = artifacts or MemoryArtifacts()
+        self._artifacts = artifacts or _artifacts_beside(journal)
         self._active = self._assembled()
 
     @property
@@ -283,6 +283,16 @@ class Interlock:
             grounding=GROUNDING | ({Origin.METADATA} if bundle_settings.metadata == "grounds" else frozenset()),
         )
         return Active(World(engine, journal, clock, files, artifacts=self._artifacts), rules)
+
+
+def _artifacts_beside(journal: Journal | Store) -> Artifacts:
+    """The record of artifacts in the database of a store, or one in memory, which can vouch for nothing."""
+    if getattr(journal, "database", None) is None:
+        return MemoryArtifacts()
+    from interlock.stores.sql_artifacts import SqlArtifacts  # loaded late, like the store itself
+    from interlock.stores.sql_store import SqlStore
+
+    return SqlArtifacts(journal) if isinstance(journal, SqlStore) else MemoryArtifacts()
 
 
 def _paths(name: str, given: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:

@@ -15,6 +15,7 @@ from typing import Final
 
 from interlock.errors import InterlockError, MemoryUnavailable, Refused
 from interlock.gate.conversation import Conversation, SystemClock
+from interlock.gate.marks import mark_for
 from interlock.gate.steps import stamp
 from interlock.model.carried import LOST, Carried, joined
 from interlock.model.entries import Remembered
@@ -138,7 +139,7 @@ class Memory:
         if not found:
             return Recall()
         body = "\n".join(f"- ({fact.id}, {fact.at[:10]}) {fact.text}" for fact in found)
-        mark = _mark(body)
+        mark = mark_for(body)
         text = enclosed(body, mark, what="Notes that were recalled from memory")
         brought = joined(fact.recalled for fact in found)
         notices = tuple(one for fact in found for one in fact.carried.notices(f"memory {fact.id}"))
@@ -196,10 +197,3 @@ def _sources(conversation: Conversation, place: tuple[int, int] | None) -> tuple
     sources = (LOST if cover is None else Carried(cover) for cover in covers[first:end])
     # A cover may name what the exposure does not: a rewrite can bring in messages of which nobody knows anything.
     return first, end, conversation.carried().join(joined(sources))
-
-
-def _mark(text: str) -> str:
-    mark = secrets.token_hex(16)
-    while mark in text.casefold():
-        mark = secrets.token_hex(16)
-    return mark

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextvars
 import inspect
-import secrets
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 from interlock.errors import Bug, InterlockError, MemoryUnavailable, Refused, SummaryRequired
 from interlock.gate.conversation import Conversation, SystemClock
+from interlock.gate.marks import mark_for
 from interlock.gate.steps import stamp
 from interlock.model.entries import Summarised
 from interlock.model.messages import Message, Role
@@ -215,7 +215,7 @@ class ContextWindow:
     def _request(self, begun: _Pass, budget: RunBudget) -> SummaryRequest:
         previous = begun.previous.text if begun.previous is not None else ""
         body = rendered(previous, begun.messages)
-        record = enclosed(body, _mark(body), what="A record of a conversation")
+        record = enclosed(body, mark_for(body), what="A record of a conversation")
         labels = labels_of(begun.previous, begun.covers)
         return SummaryRequest(INSTRUCTIONS, record, begun.messages, previous, labels, max(0.0, budget.left))
 
@@ -281,16 +281,9 @@ class ContextWindow:
         instructions = tuple(one for one in self.conversation.messages if one.role is Role.SYSTEM)
         if summary is None:
             return (*instructions, *messages[now.start :])
-        mark = _mark(summary.text)
+        mark = mark_for(summary.text)
         text = enclosed(
             summary.text, mark, what="A summary of earlier messages, made by a model", untrusted=summary.untrusted
         )
         lead = Message.user(_LEAD.format(covered=summary.covered))
         return (*instructions, lead, *as_result(text, f"summary-{mark}", TOOL), *messages[now.start :])
-
-
-def _mark(text: str) -> str:
-    mark = secrets.token_hex(16)
-    while mark in text.casefold():
-        mark = secrets.token_hex(16)
-    return mark

@@ -33,8 +33,9 @@ class Mutation:
     tests: str
 
 
-M, G, C = "interlock/model", "interlock/gate", "policies/interlock/controls"
-S = "interlock/stores"
+M, G, S, C = "interlock/model", "interlock/gate", "interlock/stores", "policies/interlock/controls"
+STORES = "tests/conformance -k sqlite"
+STORED = "tests/laws/test_stored_chain.py"
 DOCUMENT = "tests/unit/model/test_document.py tests/laws/test_batches.py"
 STATE = "tests/laws/test_state.py tests/machines"
 ANSWERS = "tests/laws/test_answers.py"
@@ -243,8 +244,8 @@ MUTATIONS = [
     Mutation(
         "admitted content does not bump the version",
         f"{M}/state.py",
-        "replace(heard, version=state.version + 1, taint",
-        "replace(heard, version=state.version, taint",
+        "replace(_doubted(heard, entry.doubts), version=state.version + 1, taint=taint)",
+        "replace(_doubted(heard, entry.doubts), version=state.version, taint=taint)",
         "tests/laws/test_state.py",
     ),
     Mutation(
@@ -285,7 +286,7 @@ MUTATIONS = [
     Mutation(
         "a second journal is accepted",
         f"{G}/conversation.py",
-        "elif self._journal is not journal and self._keeper is None:",
+        "elif self._journal != journal and self._keeper is None:",
         "elif False:",
         "tests/unit/gate/test_conversation.py",
     ),
@@ -418,8 +419,8 @@ MUTATIONS = [
     Mutation(
         "compare-and-set not asked for",
         f"{G}/steps.py",
-        "yield Append(conversation, entries, state.version)",
-        "yield Append(conversation, entries, None)",
+        "yield Append(conversation, entries, state.version, _pages(decided))",
+        "yield Append(conversation, entries, None, _pages(decided))",
         "tests/machines",
     ),
     Mutation(
@@ -432,7 +433,7 @@ MUTATIONS = [
     Mutation(
         "executing before recording",
         f"{G}/steps.py",
-        "            yield Append(conversation, entries, state.version)\n",
+        "            yield Append(conversation, entries, state.version, _pages(decided))\n",
         "            pass\n",
         STEPS,
     ),
@@ -659,7 +660,7 @@ MUTATIONS = [
         "text is shown before it is on record",
         f"{G}/conversation.py",
         "        self.record(self._pasted(text) if pasted else self._typed(text))\n"
-        "        with LOCK:\n"
+        "        with self._lock:\n"
         "            self._transcript = self._transcript.said(text, self._cover())\n",
         "        self._transcript = self._transcript.said(text, self._cover())\n"
         "        self.record(self._pasted(text) if pasted else self._typed(text))\n",
@@ -782,14 +783,14 @@ MUTATIONS = [
     Mutation(
         "what a conversation began with is not joined",
         f"{M}/state.py",
-        "taint=_joined(state.taint, entry.labels, source),\n        typed=",
+        "taint=_noted(state.taint, entry.labels, entry.notes, source),\n        typed=",
         "taint=state.taint,\n        typed=",
         STATE,
     ),
     Mutation(
         "a joined child brings nothing",
         f"{M}/state.py",
-        "taint = _joined(state.taint, entry.labels, Source(entry.at, 0, entry.conversation))",
+        "taint = _noted(state.taint, entry.labels, entry.notes, Source(entry.at, 0, entry.conversation))",
         "taint = state.taint",
         STATE,
     ),
@@ -873,14 +874,14 @@ MUTATIONS = [
     Mutation(
         "a child's surprises wait for the join",
         f"{G}/conversation.py",
-        "                self._parent._from_child(self.id, labels, voices, anybody)\n",
+        "                self._parent._from_child(self, labels, voices, anybody)\n",
         "                pass\n",
         CONVERSATION,
     ),
     Mutation(
         "what a child learns while it is joined is lost",
         f"{G}/conversation.py",
-        "        self.learn(child.state, child.id)\n",
+        "        self.learn(now, child.id, notes=child._notes(now))\n",
         "",
         "tests/regressions/test_conversation_join_of_a_running_child.py",
     ),
@@ -947,6 +948,86 @@ MUTATIONS = [
         "line_of(sealed) != line",
         "len(line) == 0",
         "tests/unit/model/test_records.py tests/faults/test_session_file.py",
+    ),
+    # --- stores
+    Mutation(
+        "names of conversations are compared without case",
+        f"{S}/sql_store.py",
+        'return self._prefix, conversation.encode("utf-8", "surrogatepass")',
+        'return self._prefix, conversation.lower().encode("utf-8", "surrogatepass")',
+        STORES,
+    ),
+    Mutation(
+        "messages are read without their namespace",
+        f"{S}/statements.py",
+        "SELECT place, entry, slot, body, retired FROM interlock_messages WHERE namespace = ?",
+        "SELECT place, entry, slot, body, retired FROM interlock_messages WHERE ? IS NOT NULL",
+        STORES,
+    ),
+    Mutation(
+        "a store does not look at the expected version",
+        f"{S}/sql_store.py",
+        "            if expected is not None and fold.state.version != expected:",
+        "            if False:",
+        STORES,
+    ),
+    Mutation("two turns end from one version", f"{S}/turns.py", "if turn != state.turn:", "if False:", STORES),
+    Mutation(
+        "the labels of the turn that lost are dropped",
+        f"{S}/turns.py",
+        "return Plan(tuple(facts), conflict=",
+        "return Plan((), conflict=",
+        STORES,
+    ),
+    Mutation(
+        "the labels of a head are not compared",
+        f"{S}/sql_store.py",
+        "if fold.digest != held.digest or tuple(sorted(fold.state.exposure)) != held.labels:",
+        "if fold.digest != held.digest:",
+        STORED,
+    ),
+    Mutation(
+        "a message is not held against its digest",
+        f"{S}/sql_store.py",
+        "if message_digest(body) != named[slot]:",
+        "if False:",
+        STORED,
+    ),
+    Mutation(
+        "a checkpoint is believed without its entry",
+        f"{S}/folds.py",
+        "if not followed or not named or before.sequence",
+        "if before.sequence",
+        STORED,
+    ),
+    Mutation("the key of a head is not asked for", f"{S}/sql_store.py", "authentic(held, self._key)", "pass", STORED),
+    Mutation(
+        "a store that went back is taken as it is",
+        f"{S}/sql_store.py",
+        "if fold.sequence > held.sequence:",
+        "if False:",
+        STORED,
+    ),
+    Mutation(
+        "a failed transaction is not undone",
+        f"{S}/sqlite.py",
+        "            if connection.in_transaction:",
+        "            if False:",
+        "tests/faults/test_store_faults.py",
+    ),
+    Mutation(
+        "writers do not wait for each other",
+        f"{S}/sqlite.py",
+        'connection.execute("BEGIN IMMEDIATE")',
+        'connection.execute("BEGIN")',
+        STORES,
+    ),
+    Mutation(
+        "instructions are stored",
+        "interlock/conversations.py",
+        "        if message.role is not Role.SYSTEM\n",
+        "",
+        "tests/unit/test_conversations.py",
     ),
     # --- what outlives a conversation
     Mutation(

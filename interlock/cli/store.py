@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from interlock.cli.output import console, json_option, print_json
+from interlock.cli.store_memory import artifacts, forget
 from interlock.cli.stored import chosen, key_from, meant, opened, progress, which_store, written
 from interlock.errors import Misconfigured, Tampered
 from interlock.gate.steps import stamp
@@ -29,7 +30,11 @@ conversation_option = click.option("--conversation", metavar="ID", help="Only th
 
 @click.group()
 def store() -> None:
-    """Migrate a store, look at it, export, verify and purge conversations."""
+    """Migrate a store, look at it, export, verify and purge conversations, facts and artifacts."""
+
+
+store.add_command(artifacts)
+store.add_command(forget)
 
 
 @store.command()

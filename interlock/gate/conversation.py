@@ -350,6 +350,7 @@ class Conversation:
 
         Raises:
             Refused: something that is no message, or a call and its result would be parted (T17).
+            TurnConflict: in a store, when another turn ended first; then the messages stay.
             JournalUnavailable: not on record; then the messages stay.
         """
         new = _checked(messages)
@@ -372,6 +373,7 @@ class Conversation:
 
         Raises:
             Refused: the snapshot is of another conversation.
+            TurnConflict: in a store, when another turn ended first; then the messages stay.
             JournalUnavailable: not on record; then the messages stay.
         """
         if getattr(before, "conversation", None) != self._id:
@@ -789,21 +791,6 @@ class Child(Conversation):
         """What it begins with may come back, too: in the parent some of it may turn out to have been nothing."""
         labels = bounded((*self._may_bring, *beginning.exposure))
         self._parent.record(ChildOpened(self._now(), self.id, labels))
-
-    def _expected_by(self, fork: Conversation, *, channels: bool = False) -> tuple[_Heir, list[_Heir]]:
-        """Make a fork an heir of this conversation, and of all that this one still expects something from."""
-        heir = _Heir(weakref.ref(fork), weakref.ref(self), None, channels)
-        self._heirs = [*self._heirs, heir]
-        others = []
-        for old in self._expects:
-            source = old.source()
-            if source is not None and (old.waits is None or old.waits):
-                waits = None if old.waits is None else set(old.waits)
-                other = _Heir(heir.fork, old.source, waits, channels or old.channels)
-                with source._lock:
-                    source._heirs = [*source._heirs, other]
-                others.append(other)
-        return heir, others
 
     def _unborn(self) -> Conversation:
         fork = Child.__new__(Child)

@@ -122,8 +122,9 @@ def note(pages: dict[int, str], number: int, page: str) -> None:
     """Remember what a call read, for people; of many calls the newest."""
     if page:
         pages[number] = page
-        for old in sorted(pages)[:-MAX_PAGES]:
-            del pages[old]
+        if len(pages) > 2 * MAX_PAGES:  # now and then, since sorting takes longer than the rest
+            for old in sorted(pages)[:-MAX_PAGES]:
+                del pages[old]
 
 
 # What may pass: our own errors, and what ends an interpreter.

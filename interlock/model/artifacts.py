@@ -123,7 +123,7 @@ def page_of(destinations: Iterable[Destination], reads: Iterable[str]) -> str:
     """
     named = [one.value.partition("?")[0].partition("#")[0] for one in destinations if one.kind is not Kind.UNKNOWN]
     named += [one for one in reads if not is_lost(one)]
-    return printable(", ".join(dict.fromkeys(named))[:120]) if named else ""
+    return printable(", ".join(dict.fromkeys(named))[:120] if len(named) > 1 else named[0][:120]) if named else ""
 
 
 _QUOTES: Final = str.maketrans("", "", "\"'`[]")

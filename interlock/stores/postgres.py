@@ -103,6 +103,7 @@ class PostgresDatabase:
     """Implements :class:`interlock.stores.sql.Database`."""
 
     lock = " FOR UPDATE"
+    changes_and_inserts = True
 
     def __init__(
         self, dsn: str, durability: Literal["full", "process"], connections: int, timeout: float, plaintext: bool
@@ -186,6 +187,18 @@ class PostgresDatabase:
                         raise JournalUnavailable(f"{self._shown}: {_said(error)}") from error
             self._sort_out()
         raise AssertionError  # the last attempt returned or raised
+
+    def once(self, statement: str, values: Values) -> int:
+        """See :meth:`interlock.stores.sql.Database.once`. Never tried again: it may have been committed."""
+        with self._connected() as connection:
+            try:
+                return _Cursor(connection).run(statement, values)
+            except psycopg.Error as error:
+                if _lost(connection):
+                    raise CommitUnknown(
+                        f"{self._shown}: the connection broke in a write; it may be on record, or not"
+                    ) from error
+                raise JournalUnavailable(f"{self._shown}: {_said(error)}") from error
 
     def transact(self, work: Callable[[Cursor], T]) -> T:
         """See :meth:`interlock.stores.sql.Database.transact`."""

@@ -59,6 +59,17 @@ class Database(Protocol):
     def lock(self) -> str:
         """What a SELECT ends with when its row is to be kept from other writers until the transaction ends."""
 
+    @property
+    def changes_and_inserts(self) -> bool:
+        """Can one statement change a row and insert others if it did? Then :meth:`once` spares the round trips."""
+
+    def once(self, statement: str, values: Values) -> int:
+        """One statement that is a transaction of its own, durable when this returns; how many rows it wrote.
+
+        Raises:
+            Taken, CommitUnknown, JournalUnavailable: see :meth:`transact`.
+        """
+
     def rows(self, statement: str, values: Values = ()) -> Rows:
         """What one statement reads, in one snapshot.
 

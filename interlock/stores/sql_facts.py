@@ -62,6 +62,15 @@ class _Sqlite:
     )
 
     @staticmethod
+    def near(*_: Any) -> Rows | None:
+        """There is nothing here that finds vectors."""
+        return None
+
+    @staticmethod
+    def embed(cursor: Cursor, number: int, vector: Vector | None) -> None:
+        """They are compared one by one."""
+
+    @staticmethod
     def query(words: Sequence[str]) -> bytes:
         # Quoted, so that no word is an operator; there are no quotes in a word.
         return " OR ".join(f'"{word}"' for word in words).encode()
@@ -75,6 +84,21 @@ class _Sqlite:
             cursor.run("INSERT INTO interlock_fact_words (interlock_fact_words) VALUES ('optimize')")
 
 
+HAS_PGVECTOR: Final = (
+    "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('interlock_facts') AND attname = 'embedding'"
+    " AND NOT attisdropped"
+)
+_EMBED: Final = "UPDATE interlock_facts SET embedding = CAST(convert_from(?, 'UTF8') AS vector) WHERE number = ?"
+_NEAREST: Final = (
+    f"{_FACT} WHERE f.namespace = ? AND f.embedding IS NOT NULL AND vector_dims(f.embedding) = ?"
+    " ORDER BY f.embedding <=> CAST(convert_from(?, 'UTF8') AS vector), f.number DESC LIMIT ?"
+)
+
+
+def _written(vector: Vector) -> bytes:
+    return f"[{','.join(map(repr, vector))}]".encode()
+
+
 class _Postgres:
     """Words by the server's text search, in a column beside the text. Punctuation is taken out first: the server would
     make one word of a whole address."""
@@ -83,6 +107,21 @@ class _Postgres:
         f"{_FACT} WHERE f.words @@ to_tsquery('simple', convert_from(?, 'UTF8')) AND f.namespace = ?"
         " ORDER BY f.number DESC LIMIT ?"
     )
+
+    @staticmethod
+    def near(ask: Any, space: bytes, vector: Vector, limit: int) -> Rows | None:
+        """Candidates by pgvector; None where the server has none. It rounds, so the order among them is made here."""
+        if not ask(HAS_PGVECTOR, ()):
+            return None
+        return list(ask(_NEAREST, (space, len(vector), _written(vector), limit)))
+
+    @staticmethod
+    def embed(cursor: Cursor, number: int, vector: Vector | None) -> None:
+        if cursor.rows(HAS_PGVECTOR):
+            if vector is None:
+                cursor.run("UPDATE interlock_facts SET embedding = NULL WHERE number = ?", (number,))
+            else:
+                cursor.run(_EMBED, (_written(vector), number))
 
     @staticmethod
     def query(words: Sequence[str]) -> bytes:
@@ -159,6 +198,7 @@ class SqlFacts(SqlMemory):
                 cursor.run(_NEW, values)
             number = cursor.rows(_ONE, (space, name))[0][0]
             self._words.index(cursor, number, body)
+            self._words.embed(cursor, number, vector)
             return stored
 
         try:
@@ -184,7 +224,8 @@ class SqlFacts(SqlMemory):
     def near(self, namespace: str, vector: Vector, limit: int) -> tuple[Fact, ...]:
         """See :meth:`interlock.ports.Facts.near`."""
         space = namespace_name(namespace).encode()
-        rows = self._rows(_VECTORS, (space, MAX_VECTORS))
+        found = self._words.near(self._rows, space, vector, 2 * limit)
+        rows = self._rows(_VECTORS, (space, MAX_VECTORS)) if found is None else found
         # Labels are read for what is near only.
         close = nearest(((_bare(row), _unpacked(row[10])) for row in rows), vector, limit)
         by_name = {bytes(row[1]): row for row in rows}
@@ -202,6 +243,7 @@ class SqlFacts(SqlMemory):
                 for row in chosen:
                     cursor.run(_FORGET, (space, bytes(row[1])))
                     self._words.index(cursor, row[0], None)
+                    self._words.embed(cursor, row[0], None)
                 return len(chosen)
 
             forgotten += self._transact(work) if chosen else 0

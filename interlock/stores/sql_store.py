@@ -21,66 +21,15 @@ from interlock.model.labels import Label
 from interlock.model.names import conversation_name, namespace_name
 from interlock.model.records import Change, StoredMessage, message_digest, read_body
 from interlock.model.state import State, apply
+from interlock.stores import statements as say
 from interlock.stores.folds import BEGINNING, CHECKPOINT_EVERY, Fold, Folds, Link, advanced, from_checkpoint
 from interlock.stores.sql import CommitUnknown, Cursor, Database, Rows, Taken, Values, as_bytes, as_int, as_text
 from interlock.stores.turns import Plan, bodies_of, first_of, later, planned
 
 Ask: TypeAlias = Callable[[str, Values], Rows]
 PAGE: Final = 5000
+MAX_AT_ONCE: Final = 200  # entries; a statement takes 65,535 values
 NEVER: Final = (1 << 62) + 0  # beyond every place
-
-_HEAD = "SELECT sequence, digest, labels, mac FROM interlock_heads WHERE namespace = ? AND conversation = ?"
-_SINCE = (
-    "SELECT h.sequence, h.digest, h.labels, h.mac, e.sequence, e.body, e.digest FROM interlock_heads h"
-    " LEFT JOIN interlock_entries e"
-    " ON e.namespace = h.namespace AND e.conversation = h.conversation AND e.sequence > ?"
-    " WHERE h.namespace = ? AND h.conversation = ? ORDER BY e.sequence LIMIT ?"
-)
-_CHECKPOINT = "SELECT sequence, body FROM interlock_checkpoints WHERE namespace = ? AND conversation = ?"
-_OPEN = (
-    "INSERT INTO interlock_heads (namespace, conversation, sequence, digest, version, labels, mac, stamp)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-# The compare-and-set of a write, though the row is locked as well: a lock that some day fails must not cost an entry.
-_ADVANCE = (
-    "UPDATE interlock_heads SET sequence = ?, digest = ?, version = ?, labels = ?, mac = ?, stamp = ?"
-    " WHERE namespace = ? AND conversation = ? AND sequence = ? AND digest = ? AND version = ?"
-)
-_ENTRY = "INSERT INTO interlock_entries (namespace, conversation, sequence, body, digest) VALUES (?, ?, ?, ?, ?)"
-_ENTRIES = (
-    "SELECT sequence, body, digest FROM interlock_entries"
-    " WHERE namespace = ? AND conversation = ? AND sequence > ? ORDER BY sequence LIMIT ?"
-)
-_SAVE = (
-    "INSERT INTO interlock_checkpoints (namespace, conversation, sequence, body) VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (namespace, conversation) DO UPDATE SET sequence = excluded.sequence, body = excluded.body"
-)
-_MESSAGE = (
-    "INSERT INTO interlock_messages (namespace, conversation, place, entry, slot, body, retired)"
-    " VALUES (?, ?, ?, ?, ?, ?, 0)"
-)
-_RETIRE = (
-    "UPDATE interlock_messages SET retired = ? WHERE namespace = ? AND conversation = ? AND retired = 0 AND place >="
-    " (SELECT MIN(place) FROM (SELECT place FROM interlock_messages"
-    " WHERE namespace = ? AND conversation = ? AND retired = 0 ORDER BY place DESC LIMIT ?) newest)"
-)
-_COLUMNS = "SELECT place, entry, slot, body, retired FROM interlock_messages WHERE namespace = ? AND conversation = ?"
-_NEWEST = f"{_COLUMNS} AND retired = 0 AND place > ? AND place < ? ORDER BY place DESC LIMIT ?"
-_OLDEST = f"{_COLUMNS} AND place > ? ORDER BY place LIMIT ?"
-_ERASE = "UPDATE interlock_messages SET body = ? WHERE namespace = ? AND conversation = ? AND length(body) > 0"
-_ERASE_SUMMARIES = "UPDATE interlock_summaries SET body = ? WHERE namespace = ? AND conversation = ?"
-_NAMES = (
-    "SELECT conversation FROM interlock_heads WHERE namespace = ? AND conversation > ? ORDER BY conversation LIMIT ?"
-)
-
-
-_COUNT = "SELECT namespace, COUNT(*), SUM(sequence) FROM interlock_heads GROUP BY namespace ORDER BY namespace"
-_LAST = "SELECT stamp FROM interlock_heads WHERE namespace = ? ORDER BY stamp DESC LIMIT 1"
-_IDLE = (
-    "SELECT conversation FROM interlock_heads WHERE namespace = ? AND stamp < ? AND conversation > ?"
-    " ORDER BY conversation LIMIT ?"
-)
-_COUNT_MESSAGES = "SELECT namespace, COUNT(*) FROM interlock_messages WHERE length(body) > 0 GROUP BY namespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +68,10 @@ class SqlStore:
         Raises:
             JournalUnavailable: it could not be read.
         """
-        stored = {as_text(name): count for name, count in self.database.rows(_COUNT_MESSAGES)}
+        stored = {as_text(name): count for name, count in self.database.rows(say.COUNT_MESSAGES)}
         found = []
-        for name, conversations, entries in self.database.rows(_COUNT):
-            last = self.database.rows(_LAST, (as_bytes(name),))
+        for name, conversations, entries in self.database.rows(say.COUNT):
+            last = self.database.rows(say.LAST, (as_bytes(name),))
             written = as_text(last[0][0]) if last else ""
             found.append(Counted(as_text(name), conversations, int(entries), stored.get(as_text(name), 0), written))
         return tuple(found)
@@ -176,7 +125,7 @@ class SqlNamespace:
         def work(cursor: Cursor) -> _Written:
             try:
                 row = (*self._key_of(conversation), 0, GENESIS.encode(), 0, b"[]", b"", b"")
-                cursor.run(_OPEN, row)
+                cursor.run(say.OPEN, row)
             except Taken:
                 raise Conflict(f"conversation {conversation!r} exists already") from None
             return self._written(cursor, conversation, BEGINNING, Plan(tuple(entries)))
@@ -190,6 +139,10 @@ class SqlNamespace:
     def append(self, conversation: str, entries: Sequence[Entry], *, expected: int | None = None) -> State:
         """See :meth:`interlock.ports.Journal.append`."""
         later(entries)
+        if self.database.changes_and_inserts and entries:
+            at_once = self._at_once(conversation, entries, expected)
+            if at_once is not None:
+                return at_once
 
         def work(cursor: Cursor) -> _Written:
             fold = self._locked(cursor, conversation)
@@ -218,9 +171,9 @@ class SqlNamespace:
         """See :meth:`interlock.ports.Namespace.entries`."""
         previous = GENESIS
         if after > 0:
-            before = self.database.rows(_ENTRIES, (*self._key_of(conversation), after - 1, 1))
+            before = self.database.rows(say.ENTRIES, (*self._key_of(conversation), after - 1, 1))
             previous = Digest(as_text(before[0][2])) if before else previous
-        found = self.database.rows(_ENTRIES, (*self._key_of(conversation), after, NEVER if limit is None else limit))
+        found = self.database.rows(say.ENTRIES, (*self._key_of(conversation), after, NEVER if limit is None else limit))
         if not found:
             self.head(conversation)  # raises when there is no such conversation
         sealed = []
@@ -231,14 +184,14 @@ class SqlNamespace:
 
     def head(self, conversation: str) -> Head:
         """See :meth:`interlock.ports.Namespace.head`."""
-        rows = self.database.rows(_HEAD, self._key_of(conversation))
+        rows = self.database.rows(say.HEAD, self._key_of(conversation))
         if not rows:
             raise self._missing(conversation)
         return _head(rows[0])
 
     def conversations(self, *, after: str = "", limit: int = 100) -> tuple[str, ...]:
         """See :meth:`interlock.ports.Namespace.conversations`."""
-        rows = self.database.rows(_NAMES, (self._prefix, after.encode("utf-8", "surrogatepass"), limit))
+        rows = self.database.rows(say.NAMES, (self._prefix, after.encode("utf-8", "surrogatepass"), limit))
         return tuple(as_text(row[0]) for row in rows)
 
     def idle_since(self, at: str, *, after: str = "", limit: int = 100) -> tuple[str, ...]:
@@ -247,7 +200,7 @@ class SqlNamespace:
         Raises:
             JournalUnavailable: they could not be read.
         """
-        rows = self.database.rows(_IDLE, (self._prefix, at.encode(), after.encode("utf-8", "surrogatepass"), limit))
+        rows = self.database.rows(say.IDLE, (self._prefix, at.encode(), after.encode("utf-8", "surrogatepass"), limit))
         return tuple(as_text(row[0]) for row in rows)
 
     # --- the transcript ---------------------------------------------------------------------------------------------
@@ -260,7 +213,7 @@ class SqlNamespace:
         most = NEVER if limit is None else limit
         state = self.state(conversation)
         while True:
-            rows = self.database.rows(_NEWEST, (*self._key_of(conversation), after, place, most))
+            rows = self.database.rows(say.NEWEST, (*self._key_of(conversation), after, place, most))
             now = self.state(conversation)
             if now.turn == state.turn:
                 break
@@ -272,7 +225,7 @@ class SqlNamespace:
     def messages_ever(self, conversation: str, *, after: int = 0, limit: int) -> tuple[StoredMessage, ...]:
         """See :meth:`interlock.ports.Namespace.messages_ever`."""
         places = self.state(conversation).places
-        rows = self.database.rows(_OLDEST, (*self._key_of(conversation), after, limit))
+        rows = self.database.rows(say.OLDEST, (*self._key_of(conversation), after, limit))
         if len(rows) < min(limit, places - after):
             raise Tampered(0, f"messages after {after} are missing")
         return self._checked(conversation, rows)
@@ -282,8 +235,8 @@ class SqlNamespace:
 
         def work(cursor: Cursor) -> _Written:
             fold = self._locked(cursor, conversation)
-            gone = cursor.run(_ERASE, (b"", *self._key_of(conversation)))
-            cursor.run(_ERASE_SUMMARIES, (b"", *self._key_of(conversation)))
+            gone = cursor.run(say.ERASE, (b"", *self._key_of(conversation)))
+            cursor.run(say.ERASE_SUMMARIES, (b"", *self._key_of(conversation)))
             return self._written(cursor, conversation, fold, Plan((Erased(at, gone),) if gone else ()))
 
         return self._done(conversation, work)
@@ -358,7 +311,7 @@ class SqlNamespace:
 
     def _folded(self, conversation: str, ask: Ask, fold: Fold) -> tuple[Fold, Head]:
         while True:
-            rows = ask(_SINCE, (fold.sequence, *self._key_of(conversation), PAGE))
+            rows = ask(say.SINCE, (fold.sequence, *self._key_of(conversation), PAGE))
             if not rows:
                 raise self._missing(conversation)
             held = _head(rows[-1])
@@ -382,8 +335,8 @@ class SqlNamespace:
     def _checkpoint(self, conversation: str, ask: Ask) -> Fold:
         """Where folding may begin: at a checkpoint that its chain names, or else at the beginning."""
         try:
-            for place, body in ask(_CHECKPOINT, self._key_of(conversation)):
-                rows = ask(_ENTRIES, (*self._key_of(conversation), as_int(place) - 2, 2))
+            for place, body in ask(say.CHECKPOINT, self._key_of(conversation)):
+                rows = ask(say.ENTRIES, (*self._key_of(conversation), as_int(place) - 2, 2))
                 if len(rows) == 2:
                     before, link = map(_link, rows)
                     found = from_checkpoint(as_bytes(body), before, link)
@@ -397,7 +350,7 @@ class SqlNamespace:
 
     def _locked(self, cursor: Cursor, conversation: str) -> Fold:
         """The fold of everything, with no other writer until the transaction ends."""
-        rows = cursor.rows(_HEAD + self.database.lock, self._key_of(conversation))
+        rows = cursor.rows(say.HEAD + self.database.lock, self._key_of(conversation))
         if not rows:
             raise self._missing(conversation)
         held, known = _head(rows[0]), self._folds.known((self._name, conversation))
@@ -405,34 +358,58 @@ class SqlNamespace:
             return known
         return self._caught_up(conversation, cursor.rows)
 
+    def _at_once(self, conversation: str, entries: Sequence[Entry], expected: int | None) -> State | None:
+        """Move the head and write the entries in one statement, if nobody has written since we last looked.
+
+        None when somebody has, or when more is to be written than entries: then nothing happened here.
+        """
+        known = self._folds.known((self._name, conversation))
+        stale = expected is not None and known.state.version != expected
+        due = (known.sequence + len(entries)) // CHECKPOINT_EVERY > known.sequence // CHECKPOINT_EVERY
+        if not known.sequence or stale or due or len(entries) > MAX_AT_ONCE:
+            return None
+        fold, sealed = _sealed(known, entries)
+        name = self._key_of(conversation)
+        moving = (*self._headed(fold, entries[-1].at), *name, *_mark(known))
+        rows = [value for one in sealed for value in (one.sequence, one.body, one.digest.encode())]
+        places = ", ".join(["(CAST(? AS BIGINT), CAST(? AS BYTEA), CAST(? AS BYTEA))"] * len(sealed))
+        written = _Written(fold, Plan(tuple(entries)), tuple(one.digest for one in sealed))
+        try:
+            count = self.database.once(say.AT_ONCE.format(places), (*moving, *name, *rows))
+        except CommitUnknown:
+            if not self._stands(conversation, written):
+                raise
+            count = len(sealed)
+        except Taken:
+            return None
+        if count != len(sealed):
+            return None
+        self._remember(conversation, fold)
+        return fold.state
+
+    def _headed(self, fold: Fold, at: str) -> tuple[bytes | int, ...]:
+        """The columns of a head that is moved to a fold."""
+        held = head(fold.sequence, fold.digest, tuple(fold.state.exposure), self._key)
+        labels, mac = json.dumps(held.labels).encode(), held.mac.encode()
+        return (fold.sequence, fold.digest.encode(), fold.state.version, labels, mac, at.encode())
+
     def _written(self, cursor: Cursor, conversation: str, fold: Fold, plan: Plan) -> _Written:
         """Write a plan behind a fold that is known to be the whole conversation."""
         if not plan.entries:
             return _Written(fold, plan, ())
-        state, place, previous = fold.state, fold.sequence, fold.digest
         name = self._key_of(conversation)
         entries = [*plan.entries]
-        for entry in entries:
-            state = apply(state, entry)
-        due = (place + len(entries)) // CHECKPOINT_EVERY > place // CHECKPOINT_EVERY
-        if due:
-            body = state_body(state)
-            entries.append(Checkpointed(entries[-1].at, state_digest(body)))
-            cursor.run(_SAVE, (*name, place + len(entries), body))
-        sealed: list[Sealed] = []
-        for entry in entries:
-            place += 1
-            sealed.append(seal(place, previous, encode(entry)))
-            previous = sealed[-1].digest
-        cursor.run_many(_ENTRY, [(*name, one.sequence, one.body, one.digest.encode()) for one in sealed])
+        new, sealed = _sealed(fold, entries)
+        if new.sequence // CHECKPOINT_EVERY > fold.sequence // CHECKPOINT_EVERY:
+            body = state_body(new.state)
+            new, more = _sealed(new, [Checkpointed(entries[-1].at, state_digest(body))])
+            sealed += more
+            cursor.run(say.SAVE, (*name, new.sequence, body))
+        cursor.run_many(say.ENTRY, [(*name, one.sequence, one.body, one.digest.encode()) for one in sealed])
         self._transcribed(cursor, name, fold, plan)
-        held = head(place, previous, tuple(state.exposure), self._key)
-        labels, mac = json.dumps(held.labels).encode(), held.mac.encode()
-        new = (place, previous.encode(), state.version, labels, mac, entries[-1].at.encode())
-        old = (fold.sequence, fold.digest.encode(), fold.state.version)
-        if cursor.run(_ADVANCE, (*new, *name, *old)) != 1:
+        if cursor.run(say.ADVANCE, (*self._headed(new, entries[-1].at), *name, *_mark(fold))) != 1:
             raise Conflict("another writer moved the head; load the state again")
-        return _Written(Fold(state, place, previous), plan, tuple(one.digest for one in sealed))
+        return _Written(new, plan, tuple(one.digest for one in sealed))
 
     def _transcribed(self, cursor: Cursor, name: tuple[bytes, bytes], fold: Fold, plan: Plan) -> None:
         cuts = list(plan.cuts)
@@ -440,15 +417,15 @@ class SqlNamespace:
         for number in range(len(plan.rows) + 1):
             while cuts and cuts[0].row == number:
                 cut = cuts.pop(0)
-                cursor.run_many(_MESSAGE, waiting)
+                cursor.run_many(say.MESSAGE, waiting)
                 waiting = []
-                cursor.run(_RETIRE, (fold.sequence + 1 + cut.entry, *name, *name, cut.drop))
+                cursor.run(say.RETIRE, (fold.sequence + 1 + cut.entry, *name, *name, cut.drop))
             if number < len(plan.rows):
                 row = plan.rows[number]
                 place = fold.state.places + 1 + number
                 waiting.append((*name, place, fold.sequence + 1 + row.entry, row.slot, row.body))
         if waiting:
-            cursor.run_many(_MESSAGE, waiting)
+            cursor.run_many(say.MESSAGE, waiting)
 
     def _done(self, conversation: str, work: Callable[[Cursor], _Written]) -> State:
         """Run a transaction; remember what it wrote once it is durable."""
@@ -473,8 +450,25 @@ class SqlNamespace:
 
     def _stands(self, conversation: str, written: _Written) -> bool:
         """After a commit that nobody acknowledged: is its last entry there?"""
-        rows = self.database.rows(_ENTRIES, (*self._key_of(conversation), written.fold.sequence - 1, 1))
+        rows = self.database.rows(say.ENTRIES, (*self._key_of(conversation), written.fold.sequence - 1, 1))
         return bool(written.marks) and bool(rows) and as_text(rows[0][2]) == written.marks[-1]
+
+
+def _sealed(fold: Fold, entries: Sequence[Entry]) -> tuple[Fold, list[Sealed]]:
+    """The fold behind some more entries, and their links."""
+    state, place, previous = fold.state, fold.sequence, fold.digest
+    sealed: list[Sealed] = []
+    for entry in entries:
+        place += 1
+        state = apply(state, entry)
+        sealed.append(seal(place, previous, encode(entry)))
+        previous = sealed[-1].digest
+    return Fold(state, place, previous), sealed
+
+
+def _mark(fold: Fold) -> tuple[bytes | int, ...]:
+    """What a head must still be for something to be written behind this fold."""
+    return (fold.sequence, fold.digest.encode(), fold.state.version)
 
 
 def _link(row: Sequence[object]) -> Link:

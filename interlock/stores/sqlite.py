@@ -88,6 +88,7 @@ class SqliteDatabase:
     """Implements :class:`interlock.stores.sql.Database`."""
 
     lock = ""  # a transaction that began with BEGIN IMMEDIATE has the only right to write
+    changes_and_inserts = False
 
     def __init__(self, path: Path, durability: Literal["full", "process"] = "full", timeout: float = 30.0) -> None:
         if durability not in ("full", "process"):
@@ -128,6 +129,10 @@ class SqliteDatabase:
         with self._connected() as connection:
             return connection.execute(statement, values).fetchall()
 
+    def once(self, statement: str, values: Values) -> int:
+        """See :meth:`interlock.stores.sql.Database.once`."""
+        return self.transact(lambda cursor: cursor.run(statement, values))
+
     def transact(self, work: Callable[[Cursor], T]) -> T:
         """See :meth:`interlock.stores.sql.Database.transact`."""
         self._forked()
@@ -151,9 +156,7 @@ class SqliteDatabase:
         if self._closed:
             raise JournalUnavailable(f"{self.path}: the store is closed")
         try:
-            connection = self._idle.pop() if self._idle else self._connect()
-        except IndexError:  # another thread took the last one
-            connection = self._connect()
+            connection = self._idle_one() or self._connect()
         except sqlite3.Error as error:
             raise self._unavailable(error) from error
         whole = False
@@ -167,6 +170,12 @@ class SqliteDatabase:
         finally:
             if whole or self._undone(connection):
                 self._keep(connection)
+
+    def _idle_one(self) -> sqlite3.Connection | None:
+        try:
+            return self._idle.pop()
+        except IndexError:  # none, or another thread took the last one
+            return None
 
     def _undone(self, connection: sqlite3.Connection) -> bool:
         """Roll back what was begun. A connection that can't even do that is closed, which undoes it too."""

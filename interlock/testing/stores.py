@@ -128,6 +128,38 @@ def check_namespaces(factory: Factory) -> None:
     store.close()
 
 
+def check_same_name(factory: Factory) -> None:
+    """Two conversations of one name in two namespaces are two: journal, head, messages, turns, erasing, conflicts."""
+    store = factory()
+    mine, theirs = store.within(fresh()), store.within(fresh())
+    for view, text, brought in ((mine, "mine", WEB), (theirs, "theirs", FILES)):
+        view.open([Opened(AT, "c-same", view.name), admitted(brought)])
+        view.record("c-same", [change(Message.user(text), Message.user("and"))], at=AT, turn=0)
+    theirs.record("c-same", [change(*[Message.user("more")] * 4, keep=2)], at=AT, turn=1)
+    theirs.record("c-same", [Change(2, (), ())], at=AT, turn=2)
+    theirs.record("c-same", [change(*[Message.user("more")] * 4, keep=2)], at=AT, turn=3)
+    mine.record("c-same", [Change(1, (), ())], at=AT, turn=1)
+    assert [one.message for one in mine.messages("c-same")] == [Message.user("mine")]
+    theirs.record("c-same", [Change(2, (), ())], at=AT, turn=4)
+    mine.erase("c-same", at=AT)
+    # Enough for whatever shortens reading, and only in one of the two.
+    mine.append("c-same", [admitted(WEB)] * 1100)
+    for opened in (store, factory()):
+        view = opened.within(theirs.name)
+        assert labels(view.state("c-same")) == {FILES}
+        assert [one.message for one in view.messages("c-same")] == [Message.user("theirs"), Message.user("and")]
+        assert [one.message for one in view.messages("c-same", limit=1)] == [Message.user("and")]
+        ever = [one.message for one in view.messages_ever("c-same", limit=99)]
+        assert ever == [Message.user("theirs"), Message.user("and"), *[Message.user("more")] * 8]
+        assert len(check_chain(view, "c-same")) == 7, "entries of another namespace are shown"
+        assert view.conversations() == ("c-same",)
+        other = opened.within(mine.name)
+        assert labels(other.state("c-same")) == {WEB}
+        assert [one.message for one in other.messages_ever("c-same", limit=9)] == [None, None]
+        check_chain(other, "c-same")
+        opened.close()
+
+
 _QUESTIONS: Final[Sequence[Callable[[Namespace, str], object]]] = (
     lambda view, name: view.state(name),
     lambda view, name: view.append(name, [admitted(WEB)]),
@@ -547,6 +579,7 @@ def missing(act: Callable[[], object]) -> None:
 CHECKS: Final[Sequence[Callable[[Factory], None]]] = (
     check_names,
     check_namespaces,
+    check_same_name,
     check_journal,
     check_bad_entry,
     check_long,

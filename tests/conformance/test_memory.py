@@ -164,6 +164,18 @@ def test_a_deleted_text_is_gone_from_the_file(tmp_path: Path) -> None:
     assert secret.encode() not in b"".join(one.read_bytes() for one in tmp_path.glob("store.db*"))
 
 
+@pytest.mark.postgres
+def test_pgvector_is_used_where_the_server_has_it(postgres_server: Server) -> None:
+    """CI has Debian's package; without it the same checks pass above by comparing vectors one by one."""
+    from interlock.stores.postgres import PostgresStore
+    from interlock.stores.sql_facts import HAS_PGVECTOR
+
+    store = PostgresStore(postgres_server.fresh(), plaintext=True)
+    offered = store.database.rows("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
+    assert store.database.rows(HAS_PGVECTOR) == offered
+    store.close()
+
+
 # --- processes --------------------------------------------------------------------------------------------------------
 
 

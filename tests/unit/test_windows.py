@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Conversation, Message
+from interlock import Conversation, Message, Session
 from interlock.conversations import Conversations
 from interlock.errors import JournalUnavailable, MemoryUnavailable, Refused, SummaryRequired
 from interlock.model.messages import Role
@@ -275,6 +275,22 @@ def test_a_conversation_of_which_only_the_end_is_loaded(tmp_path: Path) -> None:
     assert summaries.summary("default", stored.id, content) is None
     assert "untrusted:web" in place.load(stored.id).conversation.taint
     store.close()
+
+
+def test_a_session_file_keeps_which_summary_is_in_force(tmp_path: Path) -> None:
+    summaries, conversation = MemorySummaries(), fresh(8)
+    with Session.create(tmp_path / "chat.jsonl", conversation) as session:
+        before = conversation.snapshot()
+        window = ContextWindow(conversation, limits=LIMITS, summarise=Summariser(), summaries=summaries)
+        shown = window.context(RunBudget(passes=9))
+        session.record_run(before, conversation)
+    with Session.load(tmp_path / "chat.jsonl") as session:
+        again = ContextWindow(session.conversation, limits=LIMITS, summaries=summaries)
+        assert again.summary() == window.summary()
+        assert again.context()[3:] == shown[3:]
+        session.conversation.rewrite([Message.user("all of it, shorter")])
+        assert again.summary() is None
+        assert "untrusted:web" in session.conversation.taint
 
 
 def test_messages_that_are_in_no_summary_must_be_loaded(tmp_path: Path) -> None:

@@ -55,3 +55,18 @@ def upgrade() -> None:
     else:
         op.execute("ALTER TABLE interlock_facts ADD COLUMN words tsvector")
         op.execute("CREATE INDEX interlock_fact_words ON interlock_facts USING gin (words)")
+        _vectors()
+
+
+def _vectors() -> None:
+    """A column for pgvector, where the server has it and lets us; without it vectors are compared here, one by one."""
+    connection = op.get_bind()
+    if connection.execute(sa.text("SELECT 1 FROM pg_extension WHERE extname = 'vector'")).first() is None:
+        if connection.execute(sa.text("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")).first() is None:
+            return
+        try:
+            with connection.begin_nested():
+                connection.execute(sa.text("CREATE EXTENSION vector"))
+        except sa.exc.DBAPIError:
+            return  # only a superuser may; the operator can create it before they migrate
+    op.execute("ALTER TABLE interlock_facts ADD COLUMN embedding vector")
