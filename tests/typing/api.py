@@ -110,5 +110,7 @@ async def what_outlives_a_conversation() -> None:
     parcel = read_parcel(conversation.parcel("do it later").encode(), namespace="ana")
     run = Conversation.from_parcel(parcel)
     guard = lock.guard(run)
-    print(run.open_parcel(parcel), guard.admit_artifact("text", "path", "AGENTS.md"), guard.carried_by("key", "k").labels)
+    print(
+        run.open_parcel(parcel), guard.admit_artifact("text", "path", "AGENTS.md"), guard.carried_by("key", "k").labels
+    )
     print(MemoryArtifacts(whole=True).carried(["key:k"], namespace="ana"), Memory(MemoryFacts()))
