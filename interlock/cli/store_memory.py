@@ -25,12 +25,12 @@ def artifacts(begin: bool, configuration: Path, named: str | None, as_json: bool
     A record that was not begun, or is damaged, can vouch for nothing: whatever agents read is every leg. Exit code 1.
     """
     with opened(configuration, named) as found:
-        record = SqlArtifacts.begin(found) if begin else SqlArtifacts(found)
+        damage = (SqlArtifacts.begin(found) if begin else SqlArtifacts(found)).damage
     if as_json:
-        print_json({"whole": not record.damage, "damage": record.damage})
+        print_json({"whole": not damage, "damage": damage})
     else:
-        console().print(Text(record.damage or "the record of artifacts is whole"))
-    if record.damage:
+        console().print(Text(damage or "the record of artifacts is whole"))
+    if damage:
         raise SystemExit(1)
 
 

@@ -34,13 +34,20 @@ class SqlArtifacts(SqlMemory):
     """Implements :class:`interlock.ports.Artifacts` in the database of a store."""
 
     def __init__(self, store: SqlStore) -> None:
-        """``store``: an open one. Its record of artifacts is verified once, here.
+        """``store``: an open one. Its record of artifacts is verified once, when it is first asked for."""
+        super().__init__(store)
+        self._found: str | None = None
+
+    @property
+    def damage(self) -> str:
+        """Why the record can't vouch for what is missing in it; empty when it can.
 
         Raises:
             MemoryUnavailable: it can't be read.
         """
-        super().__init__(store)
-        self.damage = self._damage()
+        if self._found is None:
+            self._found = self._verified()
+        return self._found
 
     @classmethod
     def begin(cls, store: SqlStore) -> SqlArtifacts:
@@ -59,7 +66,7 @@ class SqlArtifacts(SqlMemory):
             self._transact(work)
         except Taken:
             pass  # somebody else began it at the same moment
-        self.damage = self._damage()
+        self._found = None
         return self
 
     def carried(self, keys: Sequence[str], *, namespace: str) -> Carried:
@@ -110,8 +117,7 @@ class SqlArtifacts(SqlMemory):
             values += [inside, inside + b"\xff"]  # no UTF-8 holds this byte
         return self._rows(f"{_COLUMNS} WHERE {where}", _values(values))
 
-    def _damage(self) -> str:
-        """Why the record can't vouch for what is missing in it; empty when it can."""
+    def _verified(self) -> str:
         head = self._rows(_HEAD, ())
         if not head:
             return "the record of artifacts was never begun"

@@ -8,6 +8,7 @@ exchanged in the database.
 from __future__ import annotations
 
 import multiprocessing
+import secrets
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -173,6 +174,31 @@ def test_pgvector_is_used_where_the_server_has_it(postgres_server: Server) -> No
     store = PostgresStore(postgres_server.fresh(), plaintext=True)
     offered = store.database.rows("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
     assert store.database.rows(HAS_PGVECTOR) == offered
+    store.close()
+
+
+@pytest.mark.postgres
+def test_a_role_that_may_not_delete_is_enough(postgres_server: Server) -> None:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    from interlock.stores.postgres import PostgresStore
+
+    dsn = postgres_server.fresh()
+    role = f"service_{secrets.token_hex(6)}"
+    schema = str(conninfo_to_dict(dsn)["options"]).partition("search_path=")[2].partition(",")[0]
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in (
+            f"CREATE ROLE {role} LOGIN",
+            f"GRANT USAGE ON SCHEMA {schema} TO {role}",
+            f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {schema} TO {role}",
+        ):
+            connection.execute(statement.encode())
+    store = PostgresStore(make_conninfo(dsn, user=role), plaintext=True)
+    memory.check_facts(partial(SqlFacts, store))
+    memory.check_artifacts(partial(SqlArtifacts.begin, store))
+    for check in memory.SUMMARIES:
+        check(partial(SqlFacts, store))
     store.close()
 
 

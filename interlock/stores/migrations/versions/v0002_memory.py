@@ -20,7 +20,8 @@ def upgrade() -> None:
 
     op.create_table(
         "interlock_facts",
-        sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+        # An identity and no sequence of its own: whoever may insert needs no right beside that.
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), sa.Identity(), primary_key=True),
         *bodies("namespace", "fact"),
         sa.Column("revision", sa.BigInteger, nullable=False),
         *bodies("at", "content", "conversation"),
