@@ -64,7 +64,8 @@ def main(arguments: list[str]) -> int:
     step("ruff check", [f"{tool}/ruff", "check", "--quiet", "."])
     step("mypy --strict", [f"{tool}/mypy"])
     step("import contracts", [f"{tool}/lint-imports"])
-    step("pytest", [python, "-m", "pytest", *rest])
+    # One process a core, whole files: what a file sets up (a server, an engine) is set up once.
+    step("pytest", [python, "-m", "pytest", "--numprocesses=auto", "--dist=loadfile", *rest])
     return 0
 
 

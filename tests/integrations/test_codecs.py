@@ -25,6 +25,7 @@ from interlock.model.calls import is_call_id
 from interlock.model.decisions import Decision
 from interlock.model.entries import Admitted, Decided
 from interlock.model.turns import NO_OUTCOME, Answered, UnparsedText, unique_ids
+from tests.ids import stable
 from tests.integrations.shapes import (
     ANTHROPIC,
     CHAT,
@@ -486,7 +487,7 @@ OFFERED: list[tuple[Shape, dict[str, Any], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "request_", "labels"), OFFERED, ids=lambda one: str(one)[:60])
+@pytest.mark.parametrize(("shape", "request_", "labels"), OFFERED, ids=stable)
 def test_what_a_request_offers_counts_before_the_first_word(
     shape: Shape, request_: dict[str, Any], labels: set[str]
 ) -> None:

@@ -73,6 +73,7 @@ class MemoryMachine(RuleBasedStateMachine):
     # --- conversations ----------------------------------------------------------------------------------------------
 
     def _new(self, conversation: Conversation, held: set[str]) -> None:
+        assert set(conversation.exposure) == held  # also of one that there is no room for
         if len(self.talks) < 8:
             self.talks.append((conversation, held))
 
@@ -126,6 +127,9 @@ class MemoryMachine(RuleBasedStateMachine):
             self.facts[name] |= held
             self.revisions[name] += 1
             self.forgotten.discard(name)
+            reader = Conversation()  # somebody who holds nothing yet misses whatever is missing
+            found = self.memory.recall(reader, "word", limit=9)
+            assert set(reader.exposure) == self._recalled([fact.id for fact in found.facts])
 
     @rule(which=one)
     def forget(self, which: int) -> None:
@@ -265,7 +269,7 @@ def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
         run_state_machine_as_test(
             MemoryMachine,
             settings=settings(
-                max_examples=150,
+                max_examples=400,
                 stateful_step_count=25,
                 derandomize=True,
                 deadline=None,

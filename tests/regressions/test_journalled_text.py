@@ -18,6 +18,7 @@ import pytest
 from interlock import ToolResult
 from interlock.model.digests import content_digest
 from interlock.model.entries import Failed, Observed
+from tests.ids import stable
 from tests.regressions.stage import entries, guarded, last
 
 FETCH = {"url": "https://page.example/"}
@@ -36,7 +37,7 @@ class Changes:
 @pytest.mark.parametrize(
     "content",
     [Changes(), ToolResult(Changes()), [1, "a"], {"b": 1, "a": 2}, "text", "lone \ud800 surrogate", None, 7, b"bytes"],
-    ids=ascii,
+    ids=stable,
 )
 def test_what_is_shown_is_what_was_journalled(content: Any) -> None:
     guard = guarded()

@@ -23,6 +23,7 @@ from interlock.model.entries import Decided, Failed, Observed, Opened
 from interlock.model.labels import Label, Leg
 from interlock.model.state import State, apply
 from interlock.model.tools import ToolId
+from tests.ids import stable
 from tests.strategies import batches, fewer, label_tuples, manifests, reference
 from tests.worlds import MANIFEST, NoFiles, StepsWorld, Tools, carry_out, entries, guard_in, rules
 
@@ -230,7 +231,7 @@ def test_a_result_with_labels_that_are_none_is_withheld(labels: Any) -> None:
     assert {"private:mail", "untrusted:mail"} <= conversation.exposure.labels
 
 
-@pytest.mark.parametrize("result", [{"content": "the content"}, 7, None, ["the content"], object()], ids=ascii)
+@pytest.mark.parametrize("result", [{"content": "the content"}, 7, None, ["the content"], object()], ids=stable)
 def test_a_result_that_is_none_is_withheld(result: Any) -> None:
     world = StepsWorld(MemoryJournal())
     conversation = Conversation.new()

@@ -16,6 +16,7 @@ from interlock.errors import ManifestError
 from interlock.model.entries import Observed, decode
 from interlock.model.fields import index_mark, value_marks
 from interlock.model.tools import Kind
+from tests.ids import stable
 
 MAIL: dict[str, Any] = {
     "returns": ["private:mail", "untrusted:mail"],
@@ -82,7 +83,7 @@ BRINGS: list[tuple[Any, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("content", "untrusted"), BRINGS, ids=lambda one: ascii(one)[:50])
+@pytest.mark.parametrize(("content", "untrusted"), BRINGS, ids=stable)
 def test_a_result_brings_the_labels_of_the_fields_that_are_there(content: Any, untrusted: set[str]) -> None:
     assert taint(MAIL, content) == PRIVATE | untrusted
 
