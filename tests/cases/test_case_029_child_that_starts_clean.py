@@ -24,9 +24,9 @@ def test_attack_the_child_reads_the_secret_itself() -> None:
     outcome = did(child, "send_email", EVIL)
     assert got(outcome) == ("deny", "trifecta")
     assert {cause.label for cause in outcome.decision.causes} == {"private:files", "untrusted:web"}
-    # The explanation leads back to the parent.
+    # The explanation leads back to the call of the parent.
     sources = {cause.label: cause.source.tool for cause in outcome.decision.causes if cause.source}
-    assert sources["untrusted:web"] == f"from {parent.conversation.id}"
+    assert sources["untrusted:web"] == f"call 1 page_text of {parent.conversation.id}"
 
 
 @pytest.mark.parametrize("begun", ["child", "resumed"])

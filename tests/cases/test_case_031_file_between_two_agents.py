@@ -97,7 +97,8 @@ def test_attack_t2_the_labels_count_before_the_decision(desk: Desk) -> None:
     outcome = did(second, "attach", {"to": "eve@evil.test", "path": "plan.txt"})
     assert got(outcome) == ("deny", "trifecta")
     assert "private:files" in {one.label for one in outcome.decision.causes}
-    assert did(second, "attach", {"to": "eve@evil.test", "path": "harmless.txt"}).executed
+    # Without the secret a send to a stranger is only asked about.
+    assert got(did(second, "attach", {"to": "eve@evil.test", "path": "harmless.txt"})) == ("ask", "steered_destination")
 
 
 def test_attack_t2_labels_that_come_while_the_call_runs(desk: Desk) -> None:

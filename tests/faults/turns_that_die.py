@@ -19,6 +19,7 @@ from typing import Any
 
 from interlock import Interlock, Manifest, Message, ToolUse
 from interlock.conversations import Conversations
+from interlock.model.messages import Role, ToolAnswer
 from interlock.ports import Store
 from interlock.stores import sqlite
 
@@ -108,9 +109,11 @@ def turn(store: Store, conversation: str, tell: Callable[[str], None]) -> None:
     if outcomes[1].result is not None:
         tell("shown private:files")
     uses = [ToolUse(f"call_{place}", name, {}) for place, name in enumerate(("fetch", "read"))]
+    answers = [ToolAnswer(use.id, outcome.for_model) for use, outcome in zip(uses, outcomes, strict=True)]
     stored.conversation.push(Message.assistant(f"turn {number}", *uses))
+    stored.conversation.push(Message(Role.TOOL, tuple(answers)))
     stored.conversation.push(Message.assistant(f"done {number}"))
-    stored.conversation.rewrite([*stored.conversation.messages[:-2], Message.assistant(f"done {number}")])
+    stored.conversation.rewrite([*stored.conversation.messages[:-3], Message.assistant(f"done {number}")])
     tell(f"rewritten {number}")
     stored.conversation.push(Message.user(f"more {number}"))
     stored.record_turn()

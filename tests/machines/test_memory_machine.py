@@ -118,8 +118,11 @@ class MemoryMachine(RuleBasedStateMachine):
         fact = self.memory.remember(conversation, f"word {len(self.facts)}")
         self.facts[fact.id], self.revisions[fact.id] = set(held), 1
 
-    @rule(who=one, which=one)
-    def correct(self, who: int, which: int) -> None:
+    @rule(who=one, other=one, which=one, anew=st.booleans())
+    def correct(self, who: int, other: int, which: int, anew: bool) -> None:
+        """One conversation corrects what another one wrote, in this step or long before."""
+        if anew:
+            self.remember(other)
         if self.facts:
             conversation, held = self._one(who)
             name = sorted(self.facts)[which % len(self.facts)]
@@ -269,7 +272,7 @@ def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
         run_state_machine_as_test(
             MemoryMachine,
             settings=settings(
-                max_examples=400,
+                max_examples=200,
                 stateful_step_count=25,
                 derandomize=True,
                 deadline=None,
