@@ -1031,6 +1031,27 @@ MUTATIONS = [
     ),
     # --- what outlives a conversation
     Mutation(
+        "fields of a tainted artifact are believed",
+        f"{G}/artifact_steps.py",
+        "    if not brought or not isinstance(entry, Observed):",
+        "    if True:",
+        "tests/regressions/test_artifacts_vouch_for_nothing.py",
+    ),
+    Mutation(
+        "what an artifact or a memory holds is not heard",
+        f"{M}/carried.py",
+        'words=words if _untrusted(labels) else "",',
+        'words="-",',
+        "tests/regressions/test_artifacts_vouch_for_nothing.py",
+    ),
+    Mutation(
+        "a checkpoint forgets the words that were heard",
+        f"{M}/checkpoints.py",
+        "value[name] = b64encode(value[name]).decode()",
+        'value[name] = ""',
+        "tests/regressions/test_artifacts_vouch_for_nothing.py tests/laws/test_stored_chain.py",
+    ),
+    Mutation(
         "memory: a recall admits nothing",
         "interlock/memory.py",
         '            conversation.take_in(fact.recalled, f"memory {fact.id}", fact.text)',
