@@ -1,4 +1,4 @@
-"""A field that the manifest trusts was read out of a file that a tainted conversation wrote: its values were vouched for.
+"""A field that the manifest trusts was read from a file that a tainted conversation wrote: its values were vouched for.
 
 What an artifact carries of a stranger's words is heard before any value of the result is looked at, whatever the
 manifest says of who writes the fields; and a fact that is recalled hears its own words only.
