@@ -136,17 +136,23 @@ class Session:
         at = stamp(self._clock.now())
         if conversation is self.conversation:
             # Its rewrites and rollbacks are in the file since they happened.
-            self._file.sync((conversation.transcript,), at)
+            with conversation.hold():
+                self._file.sync(lambda: (conversation.transcript,), at)
             return
         # The messages first, then the labels: what lands in between is covered, and labels without content do no harm.
         states = (Transcript(before.messages, before.covers), *_states(conversation.transcript))
         walked = self._walked.get(conversation.id, ())
         theirs = states[_shared(walked, states) :]
         self.conversation.learn(conversation.state, f"recorded from {conversation.id}")
-        own = self.conversation.transcript
         known = bounded((*self.conversation.exposure, *conversation.exposure))
-        self._file.sync((own, *(_covered(one, own, known) for one in theirs)), at)
-        self.conversation.follow(self._file.transcript())
+
+        def lists() -> tuple[Transcript, ...]:
+            own = self.conversation.transcript
+            return (own, *(_covered(one, own, known) for one in theirs))
+
+        with self.conversation.hold():
+            self._file.sync(lists, at)
+            self.conversation.follow(self._file.transcript())
         self._walked[conversation.id] = tuple(one.messages for one in states)
 
     def close(self) -> None:
@@ -154,7 +160,8 @@ class Session:
         if self._file.closed:
             return
         try:
-            self._file.sync((self.conversation.transcript,), stamp(self._clock.now()))
+            with self.conversation.hold():
+                self._file.sync(lambda: (self.conversation.transcript,), stamp(self._clock.now()))
         finally:
             self._file.close()
 

@@ -95,8 +95,8 @@ MUTATIONS = [
     Mutation(
         "one grounded destination is enough",
         f"{M}/document.py",
-        "grounded = grounded and origin in GROUNDING",
-        "grounded = origin in GROUNDING",
+        "grounded = grounded and origin in setting.grounding",
+        "grounded = origin in setting.grounding",
         DOCUMENT,
     ),
     Mutation(
@@ -123,9 +123,65 @@ MUTATIONS = [
     Mutation(
         "an unknown destination can be vouched for",
         f"{M}/origins.py",
-        "if destination.kind is Kind.UNKNOWN:",
+        "if kind is Kind.UNKNOWN:",
         "if False:",
         "tests/unit/model/test_origins.py",
+    ),
+    Mutation(
+        "a stranger's words are not written down",
+        f"{M}/state.py",
+        "index = hearing(index, entry.words)",
+        "pass",
+        "tests/laws/test_provenance.py",
+    ),
+    Mutation(
+        "what the conversation wrote itself may come back as trusted",
+        f"{M}/provenance.py",
+        "    own, heard = _with_words(index.said, words), _with_words(index.heard, words)",
+        "    own, heard = index.said, index.heard",
+        "tests/laws/test_provenance.py",
+    ),
+    Mutation(
+        "a forgotten name grounds the next record that bears it",
+        f"{M}/provenance.py",
+        "forgotten = holder is None and _bit(index.heard, bit)",
+        "forgotten = False",
+        "tests/laws/test_provenance.py",
+    ),
+    Mutation(
+        "two records of one name are both the one that was meant",
+        f"{M}/origins.py",
+        "index.holder(claim_mark(noun, name)) == Claim(own)",
+        "index.holder(claim_mark(noun, name)) is not None",
+        "tests/unit/model/test_fields.py",
+    ),
+    Mutation(
+        "a typed place is a grounded receiver",
+        f"{M}/document.py",
+        "typed = frozenset[Digest]() if one.kind is Kind.ID else self.typed",
+        "typed = self.typed",
+        "tests/unit/test_replay.py",
+    ),
+    Mutation(
+        "a field that nobody named does not taint",
+        f"{M}/fields.py",
+        '_SILENT: Final = FieldSpec("", Trust.TOOL)',
+        '_SILENT: Final = FieldSpec("", Trust.PRIVATE)',
+        "tests/unit/model/test_fields.py",
+    ),
+    Mutation(
+        "a clause holds of nothing at all",
+        f"{M}/narrowing.py",
+        "if not values or len(values) > MAX_VALUES:",
+        "if len(values) > MAX_VALUES:",
+        "tests/unit/model/test_narrowing.py",
+    ),
+    Mutation(
+        "links in a payload are not looked for",
+        f"{M}/links.py",
+        "for one in in_text(text, path):",
+        "for one in ():",
+        "tests/unit/model/test_links.py",
     ),
     Mutation(
         "a link hides the file that it leads to",
@@ -339,9 +395,9 @@ MUTATIONS = [
     ),
     Mutation(
         "blind for everybody",
-        f"{M}/manifest.py",
-        'if egress is Egress.BLIND and (destinations or entry.audience != "closed"):',
-        "if egress is Egress.BLIND and destinations:",
+        f"{M}/manifest_entries.py",
+        'if egress is Egress.BLIND and (roles["destinations"] or entry.audience != "closed"):',
+        'if egress is Egress.BLIND and roles["destinations"]:',
         "tests/unit/model/test_manifest.py",
     ),
     Mutation(
@@ -546,7 +602,7 @@ MUTATIONS = [
     Mutation(
         "an outcome carries only its own labels",
         f"{G}/steps.py",
-        "labels = tuple(sorted({*spec.private, *spec.opens, *(spec.untrusted if external else ()), *extra}))",
+        "labels = tuple(sorted({*spec.private, *spec.opens, *declared, *extra}))",
         "labels = extra",
         "tests/machines",
     ),
@@ -719,8 +775,8 @@ MUTATIONS = [
     Mutation(
         "resuming leaves no doubts",
         f"{M}/state.py",
-        "        _doubted(heard, calls),\n        version",
-        "        heard,\n        version",
+        "        _doubted(heard, calls),\n        provenance",
+        "        heard,\n        provenance",
         STATE,
     ),
     Mutation(
@@ -810,8 +866,8 @@ MUTATIONS = [
     Mutation(
         "a late result does not reach forks of forks",
         f"{G}/conversation.py",
-        "                fork._hand_on(None, source, labels)\n",
-        "",
+        "        for old in self._expects:",
+        "        for old in ():",
         "tests/regressions/test_conversation_forks_of_forks.py",
     ),
     Mutation(

@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 
 from interlock.errors import Bug, JournalUnavailable, Refused, WrongJournal
 from interlock.gate.steps import stamp
-from interlock.locks import LOCK
+from interlock.locks import LOCK, OwnLock
 from interlock.model.digests import NO_DIGEST, Digest, content_digest
 from interlock.model.entries import (
     Admitted,
@@ -41,7 +41,7 @@ from interlock.model.origins import said_by_person
 from interlock.model.pressure import Pressure, size_of
 from interlock.model.state import MAX_VOICES, State, all_doubts, apply, bounded, inherited
 from interlock.model.tools import Egress, ToolSpec
-from interlock.model.transcript import Cover, Snapshot, Transcript, answered, ever, parted
+from interlock.model.transcript import Cover, Snapshot, Transcript, answered, answers, ever, parted
 from interlock.ports import Clock, Journal
 
 PASTED = Label("untrusted:paste")
@@ -66,12 +66,18 @@ class Keeper(Protocol):
 class _Heir:
     """A fork that late results are told to.
 
-    ``waits``: numbers of the calls and ids of the children that were under way at the fork; None while it is made.
-    Calls leave it when their result has been told. Children stay: they may learn something even after they were joined.
+    Attributes:
+        source: the conversation that tells. A fork of a fork is an heir of both: the one in between may be gone.
+        waits: numbers of the calls and ids of the children that were under way at the fork; None while it is made.
+            Calls leave it when their result has been told. Children stay: they may learn something even after they
+            were joined.
+        channels: tell nothing but channels that were opened.
     """
 
     fork: weakref.ref[Conversation]
+    source: weakref.ref[Conversation]
     waits: set[int | str] | None = None
+    channels: bool = False
 
 
 class Conversation:
@@ -90,6 +96,7 @@ class Conversation:
         "_id",
         "_journal",
         "_keeper",
+        "_lock",
         "_namespace",
         "_transcript",
         "_waiting",
@@ -104,6 +111,7 @@ class Conversation:
 
     def _begin(self, opened: Opened, clock: Clock, transcript: Transcript) -> None:
         self._clock = clock
+        self._lock = OwnLock()
         self._id = opened.conversation
         self._namespace = opened.namespace
         self._transcript = transcript
@@ -137,7 +145,7 @@ class Conversation:
         """
         conversation = Conversation()
         for message in messages:
-            conversation.push(message)
+            conversation._add(message)
         return conversation
 
     @classmethod
@@ -149,7 +157,7 @@ class Conversation:
         """
         conversation = Conversation(labels=tuple(taint))
         for message in messages:
-            conversation.push(message)
+            conversation._add(message)
         return conversation
 
     @classmethod
@@ -214,11 +222,18 @@ class Conversation:
         """Add a message. An image arms ``private:image`` before it can be seen.
 
         Raises:
-            Refused: it is no Message.
+            Refused: it is no Message; or calls of the last message have no result yet, and this is none (T17).
             JournalUnavailable: the label of an image is not on record; then the message is not added.
         """
+        _checked((message,))
+        if not answers(message):
+            self._transcript.demand_closed()
+        self._add(message)
+
+    def _add(self, message: Message) -> None:
+        """Add a message of a list that was kept, whole or not."""
         self._arm(_checked((message,)))
-        with LOCK:
+        with self._lock:
             self._transcript = self._transcript.pushed(message, self._cover())
 
     def _arm(self, messages: Iterable[Message], known: Iterable[Message] = ()) -> None:
@@ -241,12 +256,12 @@ class Conversation:
             raise Refused("a person says text")
         self._transcript.said(text, ())  # refused before anything is on record
         self.record(self._pasted(text) if pasted else self._typed(text))
-        with LOCK:
+        with self._lock:
             self._transcript = self._transcript.said(text, self._cover())
 
     def snapshot(self) -> Snapshot:
         """The messages as they stand, for :meth:`roll_back_failed_turn`. A run starts here: ``rewritten`` is empty."""
-        with LOCK:
+        with self._lock:
             self._transcript = now = self._transcript.begun()
         return Snapshot(self._id, now.messages, now.covers)
 
@@ -259,7 +274,7 @@ class Conversation:
             JournalUnavailable: not on record; then the messages stay.
         """
         new = _checked(messages)
-        with LOCK:
+        with self._lock:
             old = self._transcript
             alone = parted(old.messages, new)
             if alone:
@@ -284,7 +299,7 @@ class Conversation:
             raise Refused("this snapshot was taken of another conversation")
         if len(_checked(before.messages)) != len(before.covers):
             raise Refused("this is no snapshot that was taken here")
-        with LOCK:
+        with self._lock:
             old, state = self._transcript, self.state
             self._arm(before.messages, old.messages)
             new = old.rolled_back(before, self._cover(), lambda text: content_digest(text) in state.texts)
@@ -304,7 +319,7 @@ class Conversation:
             fingerprint: of model, system prompt and tools (:func:`interlock.model.pressure.fingerprint`); another one
                 begins a new series.
         """
-        with LOCK:
+        with self._lock:
             now = self._transcript
             pressure = now.pressure.carry_into(fingerprint).read(tokens, size_of(now.messages))
             self._transcript = replace(now, pressure=pressure)
@@ -334,18 +349,32 @@ class Conversation:
             JournalUnavailable: the fork is not on record; then there is none.
         """
         fork = self._unborn()
-        with LOCK:
+        with self._lock:
             self._start(fork)
-            heir = _Heir(weakref.ref(fork))
             # Told from before its labels are read: a result that lands in between would be in neither.
-            self._heirs = [*self._heirs, heir]
+            heir, others = self._expected_by(fork)
             state = self.state
             heir.waits = {*state.in_flight, *state.children}
             self._inherit(fork, state, self._transcript)
-            fork._expects = (heir, *self._expects)
+            fork._expects = (heir, *others)
             self._sift_heirs()
         self.record(Forked(self._now(), fork.id))
         return fork
+
+    def _expected_by(self, fork: Conversation, *, channels: bool = False) -> tuple[_Heir, list[_Heir]]:
+        """Make a fork an heir of this conversation, and of all that this one still expects something from."""
+        heir = _Heir(weakref.ref(fork), weakref.ref(self), None, channels)
+        self._heirs = [*self._heirs, heir]
+        others = []
+        for old in self._expects:
+            source = old.source()
+            if source is not None and (old.waits is None or old.waits):
+                waits = None if old.waits is None else set(old.waits)
+                other = _Heir(heir.fork, old.source, waits, channels or old.channels)
+                with source._lock:
+                    source._heirs = [*source._heirs, other]
+                others.append(other)
+        return heir, others
 
     def _unborn(self) -> Conversation:
         return Conversation.__new__(Conversation)
@@ -382,11 +411,11 @@ class Conversation:
             raise Refused("a child is given its task as text")
         child = Child.__new__(Child)
         child._parent, child._may_bring = self, _may_bring(tools)
-        with LOCK:
+        with self._lock:
             self._start(child)
             state = self._as_a_child_begins()
         child._delegate(state)
-        with LOCK:
+        with self._lock:
             # Read again: what landed in between was in flight before, or is new; both belong to its beginning.
             now = self._as_a_child_begins()
             self._inherit(child, replace(now, taint=now.taint.join(state.exposure)), Transcript())
@@ -476,10 +505,18 @@ class Conversation:
                 is no proof of who wrote something.
         """
         other = Conversation.__new__(Conversation)
-        with LOCK:
-            state, old = self.state, self._transcript
-        self._start(other)
-        other._begin(inherited(state, self._now(), other.id, restart=True), self._clock, Transcript())
+        with self._lock:
+            self._start(other)
+            heir, others = self._expected_by(other, channels=True)
+            # What delegated work may open is not open yet; when it is, the new start is told.
+            whole, old = self.state, self._transcript
+            state = replace(whole, children={})
+            heir.waits = {*whole.in_flight, *whole.children}
+            told = other._waiting[1:]
+            other._begin(inherited(state, self._now(), other.id, restart=True), self._clock, Transcript())
+            other._expects = (heir, *others)
+            for entry in told:
+                other.record(entry)
         if instructions:
             other.push(Message.system(instructions))
         for message in ever((*(one.messages for one in old.past), old.messages)):
@@ -498,7 +535,7 @@ class Conversation:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle is a fork that begins where it is loaded. What is in flight here counts as joined there."""
-        with LOCK:
+        with self._lock:
             state, transcript = self.state, self._transcript
         messages, covers = answered(transcript.messages, transcript.covers, bounded(state.exposure))
         return _revived, (inherited(state, self._now(), ""), messages, covers)
@@ -513,11 +550,13 @@ class Conversation:
         """
         if self._journal is None:
             with LOCK:
-                if self._journal is None:  # no other thread has bound it meanwhile
-                    self._early = apply(self._early, entry)
+                waits = self._journal is None  # no other thread has bound it meanwhile
+                if waits:
                     self._waiting.append(entry)
-                    self._told((entry,))
-                    return
+                    self._early = apply(self._early, entry)
+            if waits:
+                self._told((entry,))
+                return
         self.append((entry,))
 
     def append(self, entries: Sequence[Entry], *, expected: int | None = None) -> State:
@@ -548,24 +587,21 @@ class Conversation:
                 elif isinstance(entry, ChildJoined):
                     self._hand_on(entry.conversation, f"late work of {entry.conversation}", entry.labels)
 
-    def _hand_on(self, what: int | str | None, source: str, labels: tuple[Label, ...]) -> None:
-        """Tell the forks that wait for this call or child; None is what all of them wait for."""
+    def _hand_on(self, what: int | str, source: str, labels: tuple[Label, ...]) -> None:
+        """Tell the forks that wait for this call or child."""
         for heir in self._heirs:
             fork = heir.fork()
-            if fork is not None and (what is None or heir.waits is None or what in heir.waits):
-                fork._take(source, labels, frozenset(), anybody=True)
-                fork._hand_on(None, source, labels)
+            if fork is not None and (heir.waits is None or what in heir.waits):
+                told = tuple(one for one in labels if not heir.channels or leg_of(one) is Leg.EGRESS)
+                fork._take(source, told, frozenset(), anybody=True)
                 if isinstance(what, int) and heir.waits is not None:
                     heir.waits.discard(what)
         self._sift_heirs()
 
     def _sift_heirs(self) -> None:
         """Forks that are gone, or that nothing can come late for, cost nothing any more."""
-        with LOCK:  # a fork may be added meanwhile
-            waiting = any(one.waits is None or one.waits for one in self._expects)
-            self._heirs = [
-                one for one in self._heirs if one.fork() is not None and (waiting or one.waits is None or one.waits)
-            ]
+        with self._lock:  # a fork may be added meanwhile
+            self._heirs = [one for one in self._heirs if one.fork() is not None and (one.waits is None or one.waits)]
 
     def bind(self, journal: Journal) -> None:
         """Give this conversation to a journal, once. A conversation of a session keeps the session's.
@@ -574,11 +610,9 @@ class Conversation:
             WrongJournal: it writes to another journal already; two gates on one conversation must share it, or each
                 would know only half of the taint.
         """
-        with LOCK:
+        with self._lock:
             if self._journal is None:
-                _done(journal.open(tuple(self._waiting)))
-                self._journal = journal
-                self._waiting = []
+                self._give(journal)
             elif self._journal is not journal and self._keeper is None:
                 raise WrongJournal(
                     f"conversation {self._id} already writes to another journal;"
@@ -591,25 +625,43 @@ class Conversation:
         Raises:
             WrongJournal: it has a session already, or a journal that can't hand over its entries.
         """
-        with LOCK:
-            entries: Sequence[Entry] = self._waiting
+        with self._lock:
             if self._keeper is not None:
                 raise WrongJournal(f"conversation {self._id} is recorded by another session; fork it")
-            if self._journal is not None:
+            if self._journal is None:
+                self._give(journal)
+            else:
                 chain = getattr(self._journal, "entries", None)
                 if chain is None:
                     raise WrongJournal(f"the journal of conversation {self._id} can't hand it over; fork it")
-                entries = [decode(one.body, one.sequence) for one in chain(self._id)]
-            _done(journal.open(tuple(entries)))
-            self._journal, self._keeper, self._waiting = journal, keeper, []
+                _done(journal.open(tuple(decode(one.body, one.sequence) for one in chain(self._id))))
+                self._journal = journal
+            self._keeper = keeper
+
+    def _give(self, journal: Journal) -> None:
+        """Write what waits, without holding up others while the disk is waited for, until nothing more has come."""
+        waiting = tuple(self._waiting)
+        _done(journal.open(waiting))
+        while True:
+            with LOCK:
+                more = tuple(self._waiting[len(waiting) :])
+                if not more:
+                    self._journal, self._waiting = journal, []
+                    return
+            _done(journal.append(self._id, more))
+            waiting += more
+
+    def hold(self) -> OwnLock:
+        """While this is held (``with conversation.hold():``) only this thread changes the messages. For sessions."""
+        return self._lock
 
     def follow(self, transcript: Transcript) -> None:
         """Show the messages of another conversation, which this one's session has recorded with its labels."""
-        with LOCK:
+        with self._lock:
             self._transcript = transcript
 
     def _cover(self) -> Cover:
-        return tuple(self.exposure)
+        return bounded(self.exposure)
 
     def _typed(self, text: str) -> Typed:
         return Typed(self._now(), content_digest(text), len(text), said_by_person(text))
@@ -638,6 +690,21 @@ class Child(Conversation):
         labels = bounded((*self._may_bring, *beginning.exposure))
         self._parent.record(ChildOpened(self._now(), self.id, labels))
 
+    def _expected_by(self, fork: Conversation, *, channels: bool = False) -> tuple[_Heir, list[_Heir]]:
+        """Make a fork an heir of this conversation, and of all that this one still expects something from."""
+        heir = _Heir(weakref.ref(fork), weakref.ref(self), None, channels)
+        self._heirs = [*self._heirs, heir]
+        others = []
+        for old in self._expects:
+            source = old.source()
+            if source is not None and (old.waits is None or old.waits):
+                waits = None if old.waits is None else set(old.waits)
+                other = _Heir(heir.fork, old.source, waits, channels or old.channels)
+                with source._lock:
+                    source._heirs = [*source._heirs, other]
+                others.append(other)
+        return heir, others
+
     def _unborn(self) -> Conversation:
         fork = Child.__new__(Child)
         fork._parent, fork._may_bring = self._parent, self._may_bring
@@ -646,6 +713,9 @@ class Child(Conversation):
     def _inherit(self, other: Conversation, state: State, transcript: Transcript) -> None:
         if isinstance(other, Child) and other._parent is self._parent:
             other._delegate(state)
+            for heir in self._parent._heirs:
+                if heir.waits is not None and self.id in heir.waits:
+                    heir.waits.add(other.id)  # whoever waits for this child's work waits for its copy's
         super()._inherit(other, state, transcript)
 
     def _began_from(self, other: Conversation) -> bool:

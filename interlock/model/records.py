@@ -121,6 +121,20 @@ def salvaged(lines: Iterable[bytes]) -> tuple[Message, ...]:
     return tuple(found)
 
 
+def last_that_fit(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """As many of the last messages as fit into one record with room to spare."""
+    room = MAX_LINE // 2
+    for place in range(len(messages) - 1, -1, -1):
+        one = messages[place]
+        try:
+            room -= len(body_of(Record(changes=(Change(0, (one,), (None,)),))))
+        except Refused:  # it alone is too large
+            room = -1
+        if room < 0:
+            return messages[place + 1 :]
+    return messages
+
+
 def _dump(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode()
 

@@ -74,8 +74,7 @@ class Transcript:
         Raises:
             Refused: calls have no result yet; text can stand neither before nor between their results.
         """
-        if open_uses(self.messages):
-            raise Refused("calls of the last message have no result yet: push their results first, then say")
+        self.demand_closed()
         if not self.messages or self.messages[-1].role not in (Role.USER, Role.TOOL):
             return self.pushed(Message.user(text), cover)
         last = self.messages[-1]
@@ -83,6 +82,15 @@ class Transcript:
         return replace(
             self, messages=(*self.messages[:-1], folded), covers=(*self.covers[:-1], joined(self.covers[-1], cover))
         )
+
+    def demand_closed(self) -> None:
+        """Refuse to put anything between a call and its result.
+
+        Raises:
+            Refused: calls of the last message have no result yet.
+        """
+        if open_uses(self.messages):
+            raise Refused("calls of the last message have no result yet: push their results first")
 
     def replaced(self, messages: Sequence[Message]) -> Transcript:
         """Another list of messages in place of this one, which is kept in ``rewritten``."""
@@ -127,7 +135,7 @@ def open_uses(messages: Sequence[Message]) -> tuple[ToolUse, ...]:
     for message in reversed(messages):
         if message.role is Role.ASSISTANT:
             return tuple(use for use in message.uses if use.id not in told)
-        if message.role is not Role.TOOL:
+        if not _answering(message):
             return ()
         told |= {one.id for one in answers(message)}
     return ()
@@ -145,7 +153,7 @@ def unpaired(messages: Iterable[Message]) -> Counter[str]:
         told = [one.id for one in answers(message)]
         found.update(one for place, one in enumerate(told) if one not in waiting or one in told[:place])
         waiting -= set(told)
-        if message.role is not Role.TOOL:
+        if not _answering(message):
             found.update(waiting)  # somebody spoke before the round was answered
             waiting = set()
         uses = [use.id for use in message.uses]
@@ -168,6 +176,11 @@ def parted(old: Sequence[Message], new: Sequence[Message]) -> tuple[str, ...]:
 
 def _last_asked(messages: Sequence[Message]) -> str:
     return next((_text_of(one) for one in reversed(messages) if one.uses), "")
+
+
+def _answering(message: Message) -> bool:
+    """Does a message belong to the results of a round? Some providers put them into the user's role."""
+    return message.role is Role.TOOL or (message.role is Role.USER and bool(answers(message)))
 
 
 def answers(message: Message) -> tuple[ToolAnswer, ...]:

@@ -19,18 +19,18 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from interlock.errors import Conflict, JournalUnavailable, Tampered
+from interlock.errors import Conflict, JournalUnavailable, Refused, Tampered
 from interlock.model.chain import GENESIS, Head, Sealed, head, seal, verify
 from interlock.model.digests import Digest
 from interlock.model.entries import Entry, Opened, Resumed, Rewritten
 from interlock.model.labels import EVERY_LEG, Label
 from interlock.model.messages import Message, Role
-from interlock.model.records import Change, Record, body_of, labels_in, line_of, read_line, salvaged
+from interlock.model.records import Change, Record, body_of, labels_in, last_that_fit, line_of, read_line, salvaged
 from interlock.model.state import State, apply, bounded
 from interlock.model.transcript import Cover, Everything, Transcript, answers, common, grew, unpaired
 from interlock.stores.durable import (
@@ -57,6 +57,8 @@ class SessionFile:
     """
 
     def __init__(self, path: Path, key: bytes, disk: Disk) -> None:
+        if type(key) is not bytes:
+            raise Refused(f"the key of a session is bytes, not {type(key).__name__}")
         self.path = path
         self.damage = ""
         self.closed = False
@@ -145,15 +147,23 @@ class SessionFile:
             JournalUnavailable: there is no such session, it can't be read, or another version wrote it.
             Tampered: it is damaged, at the first broken place.
         """
-        self = cls(path, key, DISK)
-        self._broken = "it was opened for looking only"
-        log, held = read_regular(path), read_regular(head_of(path))
-        if log is None and held is None:
-            raise JournalUnavailable(f"{path}: there is no session")
-        if log is not None:
-            _refuse_other_versions(path, log)
-        self._replay(log, held)
-        return self
+        before: tuple[bytes | None, bytes | None] | None = None
+        while True:
+            self = cls(path, key, DISK)
+            self._broken = "it was opened for looking only"
+            held, log = read_regular(head_of(path)), read_regular(path)
+            if log is None and held is None:
+                raise JournalUnavailable(f"{path}: there is no session")
+            if log is not None:
+                _refuse_other_versions(path, log)
+            try:
+                self._replay(log, held)
+            except Tampered:
+                if before == (log, held):
+                    raise  # it stands still, and is damaged
+                before = (log, held)  # somebody may be writing it: a second look tells
+            else:
+                return self
 
     def _resume(self, log: bytes | None, held: bytes | None, at: str) -> None:
         missing = self._replay(log, held)
@@ -212,7 +222,9 @@ class SessionFile:
             if data is not None:
                 place_file(self._disk, name, data)
         # Nobody knows who wrote what is left. It may be read under every label, but not with the operator's voice.
-        messages = tuple(one for one in salvaged((log or b"").split(b"\n")) if one.role is not Role.SYSTEM)
+        messages = tuple(
+            one for one in last_that_fit(salvaged((log or b"").split(b"\n"))) if one.role is not Role.SYSTEM
+        )
         if unpaired(messages):
             messages = tuple(one for one in messages if one.role is Role.USER and not (one.uses or answers(one)))
         self.damage = f"{why}; the damaged files are kept as {evidence.name}"
@@ -273,14 +285,17 @@ class SessionFile:
         with self._writing():
             self._written(self._checkpointed((entry,), self._changes((old, new))))
 
-    def sync(self, states: Sequence[Transcript], at: str) -> None:
+    def sync(self, states: Callable[[], Sequence[Transcript]], at: str) -> None:
         """Write what is new in these lists, in order: what continues is appended, anything else is a rewrite.
+
+        Args:
+            states: gives the lists; asked when it is this write's turn, so that no older list is written after a newer.
 
         Raises:
             JournalUnavailable: not written; nothing of it is on record.
         """
         with self._writing():
-            changes = self._changes(states)
+            changes = self._changes(states())
             new, current = list[Entry](), list(self._messages)
             for change in changes:
                 after = change.keep + len(change.messages)

@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from interlock.testing.conformance import check_conversation as check_conversation
+    from interlock.testing.conformance import check_engine as check_engine
+    from interlock.testing.conformance import check_integration as check_integration
+    from interlock.testing.conformance import check_journal as check_journal
+    from interlock.testing.conformance import check_session as check_session
+    from interlock.testing.kit import Agent as Agent
+    from interlock.testing.kit import Kit as Kit
 
-_CHECKS = ("check_conversation",)
-__all__ = ["check_conversation"]
+__all__ = ["Agent", "Kit", "check_conversation", "check_engine", "check_integration", "check_journal", "check_session"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _CHECKS:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from interlock.testing import conformance
+    from importlib import import_module
 
-    return getattr(conformance, name)
+    home = "conformance" if name.startswith("check_") else "kit"
+    return getattr(import_module(f"{__name__}.{home}"), name)

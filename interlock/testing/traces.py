@@ -12,15 +12,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Final, NoReturn
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import Flaky, HypothesisException
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from interlock.model.messages import Message, Role, ToolAnswer
 
 PLUGIN: Final = "interlock.testing.plugin"
+# What traces call conversations and agents, in the order in which they come.
+NAMES: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,13 @@ class Report:
     examples: int
     steps: int
     seconds: float
+    without: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        gaps = f"; never exercised: {', '.join(self.without)}" if self.without else ""
         return (
             f"{self.check}({self.subject}): {' '.join(self.theorems)} held"
-            f" in {self.examples} examples, {self.steps} steps, {self.seconds:.1f} s"
+            f" in {self.examples} examples, {self.steps} steps, {self.seconds:.1f} s{gaps}"
         )
 
 
@@ -47,10 +52,15 @@ class Tally:
 
     examples: int = 0
     steps: int = 0
+    without: tuple[str, ...] = ()
 
 
 REPORTS: Final[list[Report]] = []
 """Of this process, oldest first; the pytest plugin prints them at the end."""
+
+
+class Broken(AssertionError):
+    """A demand of ours that was not met; its text is the whole story."""
 
 
 class Traced(RuleBasedStateMachine):
@@ -61,6 +71,19 @@ class Traced(RuleBasedStateMachine):
         self.steps: list[str] = []
         self._tally = tally
         tally.examples += 1
+
+    def teardown(self) -> None:
+        try:
+            if self.steps and sys.exc_info()[0] is None:  # nothing failed, and Hypothesis did not give up on it
+                self.end()
+        finally:
+            self.clean()
+
+    def end(self) -> None:
+        """What every script ends with: a look at what it has led to."""
+
+    def clean(self) -> None:
+        """Remove what the script has made."""
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:
@@ -75,9 +98,9 @@ class Traced(RuleBasedStateMachine):
         """Like :meth:`step`, for looking without doing."""
         try:
             yield
-        except (AssertionError, HypothesisException):
+        except (Broken, HypothesisException):
             raise
-        except Exception as error:
+        except Exception as error:  # an assertion of the subject's own is one, too
             self.broken("the contract", "no exception", f"{type(error).__name__}: {error}")
 
     def note(self, text: str) -> None:
@@ -91,7 +114,7 @@ class Traced(RuleBasedStateMachine):
 
     def broken(self, theorem: str, expected: str, held: object) -> NoReturn:
         # One place that raises, so that Hypothesis takes all failures for one and shrinks to the shortest of them.
-        raise AssertionError(told(theorem, self.steps, expected, held))
+        raise Broken(told(theorem, self.steps, expected, held))
 
 
 def told(theorem: str, steps: Sequence[str], expected: str, held: object) -> str:
@@ -118,6 +141,8 @@ def chosen(examples: int | None, divisor: int = 1) -> int:
 
 def quiet(examples: int, **changes: Any) -> settings:
     """The active profile with what a check needs: slow subjects are no failure, and one failure is enough."""
+    # Explaining takes as long as shrinking, and what it says is about our machine.
+    changes.setdefault("phases", [one for one in settings().phases if one is not Phase.explain])
     return settings(
         max_examples=examples,
         deadline=None,
@@ -128,25 +153,32 @@ def quiet(examples: int, **changes: Any) -> settings:
     )
 
 
-@contextmanager
-def reported(check: str, subject: object, theorems: Iterable[str]) -> Iterator[Tally]:
-    """Run one check: its failure with a head line and without our frames, or its report."""
-    __tracebackhide__ = True
-    name, tally, began = _name(subject), Tally(), time.perf_counter()
-    failure = ""
-    try:
-        yield tally
-    except AssertionError as error:
-        failure = str(error)
-    except Flaky as error:
-        failure = (
-            "the same steps gave another result the second time, so the subject depends on something that is not in"
-            f" the steps (time, chance, a file, an earlier example):\n{_first(error)}"
-        )
-    if failure:
-        raise AssertionError(f"{check}({name}): {failure}") from None
-    seconds = time.perf_counter() - began
-    REPORTS.append(Report(check, name, tuple(theorems), tally.examples, tally.steps, seconds))
+class Reported:
+    """Around one check: its failure with a head line and without our frames, or its report."""
+
+    def __init__(self, check: str, subject: object, theorems: Iterable[str]) -> None:
+        self._check, self._name, self._theorems = check, _name(subject), tuple(theorems)
+        self._tally, self._began = Tally(), time.perf_counter()
+
+    def __enter__(self) -> Tally:
+        return self._tally
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        __tracebackhide__ = True
+        if isinstance(error, Flaky):
+            raise AssertionError(
+                f"{self._check}({self._name}): the same steps gave another result the second time, so the subject"
+                " depends on something that is not in the steps (time, chance, a file, an earlier example):\n"
+                f"{_first(error)}"
+            ) from None
+        if isinstance(error, AssertionError):
+            raise AssertionError(f"{self._check}({self._name}): {error}") from None
+        if error is None:
+            tally, seconds = self._tally, time.perf_counter() - self._began
+            found = (tally.examples, tally.steps, seconds, tally.without)
+            REPORTS.append(Report(self._check, self._name, self._theorems, *found))
 
 
 def run_machine(machine: Callable[[], Traced], examples: int, steps: int) -> None:

@@ -1,18 +1,20 @@
 """Case 33: a caller says that its shortened history is clean, and is believed.
 
-After a compaction the host hands in a smaller set of labels, an empty one, or tries to put one in place. There is no
-door for it: labels are only ever added, by results, by admitted text and by outcomes that come twice or late. The
-honest twin adds labels by each of these doors and finds them all.
+After a compaction the host hands in a smaller set of labels, an empty one, or tries to put one in place; or it gives a
+clean conversation to the session that holds the record. There is no door for it: labels are only ever added, by
+results, by admitted text and by outcomes that come twice or late. The honest twin adds labels by each of these doors
+and finds them all.
 """
 
 from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 
 import pytest
 
-from interlock import Call, Conversation, Taint, ToolResult
+from interlock import Call, Conversation, Message, Session, Taint, ToolResult
 from interlock.errors import Refused
 from interlock.model.labels import Source
 from tests.cases.desk import armed, did, shared
@@ -78,6 +80,40 @@ def test_attack_an_outcome_that_comes_twice_takes_nothing_back() -> None:
     assert set(guard.conversation.taint) == {"untrusted:web"}
 
 
+def test_attack_a_clean_conversation_in_place_of_the_stored_one(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    with Session.create(path, armed().conversation) as session:
+        shortened = Conversation.resumed([Message.user("Summary.")], Taint())
+        session.record_run(shortened.snapshot(), shortened)
+        assert set(session.conversation.taint) == HELD
+    with Session.load(path) as session:
+        assert set(session.conversation.taint) == HELD
+        assert session.timeline.labels_of(0) != ()
+        clean = Conversation.from_messages(session.conversation.messages)
+        session.record_run(clean.snapshot(), clean)
+        session.conversation.rewrite([])
+        assert set(session.conversation.taint) == HELD
+    with Session.load(path) as session:
+        assert set(session.conversation.taint) == HELD
+
+
+def test_attack_a_smaller_set_for_a_child_or_a_fork() -> None:
+    conversation = armed().conversation
+    for wrong in ({"taint": Taint()}, {"labels": ()}):
+        with pytest.raises(TypeError):
+            conversation.fork(**wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            conversation.child("task", **wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            conversation.rewrite([], **wrong)  # type: ignore[arg-type]
+    clean = Conversation.new()
+    with pytest.raises(Refused):
+        conversation.join(clean)
+    with pytest.raises(Refused):
+        conversation.roll_back_failed_turn(clean.snapshot())
+    assert set(conversation.taint) == HELD
+
+
 def test_honest_every_door_adds() -> None:
     guard = shared().guard(Conversation.resumed([], ["private:notes"]))
     guard.admit("memory", labels=["untrusted:memory"], source="notes/7")
@@ -89,3 +125,7 @@ def test_honest_every_door_adds() -> None:
         "untrusted:paste",
         "private:ledger",
     }
+    with guard.conversation.child("task") as child:
+        shared().guard(child).admit("mail", labels=["private:mail"], source="mail")
+    guard.conversation.receive(Message.user("a letter"), Conversation.resumed([], ["untrusted:chat"]))
+    assert {"private:mail", "untrusted:chat"} <= set(guard.conversation.taint)

@@ -1,15 +1,20 @@
 """Case 48: an interruption does not take, and two threads go on with the same conversation.
 
 While one decides, the other brings a stranger's text in. The decision was made under labels that no longer stand, so it
-is made anew, and what would have been sent is refused; a rival that never stops makes the call fail instead of pass.
-The honest twin is a rival whose calls bring nothing.
+is made anew, and what would have been sent is refused; a rival that never stops makes the call fail instead of pass. A
+session that is open already is opened by nobody else. The honest twin is a rival whose calls bring nothing.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from pathlib import Path
 
-from interlock import Conversation, Guard, Interlock, MemoryJournal
+import pytest
+
+from interlock import Conversation, Guard, Interlock, MemoryJournal, Session
+from interlock.errors import SessionBusy
 from interlock.model.entries import Decided
 from tests.cases.desk import EVIL, MANIFEST, Engine, did, entries, fresh, got, shared
 
@@ -60,6 +65,25 @@ def test_attack_a_rival_that_never_stops() -> None:
     outcome = guard.call("calc", {"expression": "1"}, run=lambda expression: ran.append(expression))
     assert got(outcome) == ("deny", "journal_error")
     assert ran == []
+
+
+def test_attack_a_second_thread_opens_the_same_session(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    told: list[BaseException] = []
+
+    def second() -> None:
+        with pytest.raises(SessionBusy, match="one writer at a time") as busy:
+            Session.load(path)
+        told.append(busy.value)
+
+    with Session.create(path, Conversation.user("hello")) as session:
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(30)
+        assert len(told) == 1
+        assert did(shared().guard(session.conversation), "read_mail", {"query": "today"}).executed
+    with Session.load(path) as session:
+        assert set(session.conversation.taint) == {"private:mail", "untrusted:mail"}
 
 
 def test_honest_a_rival_that_brings_nothing() -> None:

@@ -1,8 +1,9 @@
 """Cases 158 and 160: a conversation goes on for months, each decision is slower than the last, and the state grows.
 
 What is asked after thousands of calls is as large as after ten, and what is kept is bounded in every direction: labels,
-parties, typed values, calls without an outcome. Each bound falls to the strict side, so filling it up is no attack. The
-explanation still names the first call. The honest twin goes on working at the end as at the beginning.
+parties, typed values, calls without an outcome, children that never came back. Each bound falls to the strict side, so
+filling it up is no attack. The explanation still names the first call. The honest twin goes on working at the end as at
+the beginning, also when its reading was delegated.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from interlock import Call, Conversation, Interlock, MemoryJournal, ToolResult
 from interlock.model.digests import Digest, content_digest, voice_digest
 from interlock.model.entries import Admitted, Decided, Observed, Opened, Typed
 from interlock.model.labels import Label
-from interlock.model.state import MAX_IN_FLIGHT, MAX_LABELS, MAX_TYPED, MAX_VOICES, State, apply
+from interlock.model.state import MAX_CHILDREN, MAX_IN_FLIGHT, MAX_LABELS, MAX_TYPED, MAX_VOICES, State, apply
+from interlock.model.tools import ToolId
 from tests.cases.desk import EVIL, MANIFEST, Engine, did, got, shared
 
 AT = "2026-11-29T12:00:00.000000Z"
@@ -98,6 +100,31 @@ def test_attack_ten_thousand_events() -> None:
     assert len(state.in_flight) <= MAX_IN_FLIGHT
     assert len(state.taint) == 1
     assert len(repr(state)) < 400_000
+
+
+def test_attack_so_many_children_that_one_is_forgotten() -> None:
+    parent = Conversation.new()
+    reads, writes = ([MANIFEST.spec(ToolId("", name))] for name in ("read_mail", "calc"))
+    parent.child("read", tools=reads)
+    for _ in range(MAX_CHILDREN + 20):
+        parent.child("add", tools=writes)
+    assert len(parent.state.children) == MAX_CHILDREN
+    assert {"private:mail", "untrusted:mail"} <= set(parent.taint)
+
+
+def test_honest_reading_that_is_delegated_again_and_again() -> None:
+    """Each reader comes back, and what is left of a thousand of them is their labels."""
+    guard = shared().guard(Conversation.user("Write to kim@corp.example please."))
+    parent = guard.conversation
+    reads = [MANIFEST.spec(ToolId("", "page_text"))]
+    for number in range(300):
+        with parent.child("read it", tools=reads) as child:
+            did(shared().guard(child), "page_text", {"page": str(number)})
+    assert not parent.state.children
+    assert set(parent.taint) == {"untrusted:web"}
+    assert len(repr(parent.state)) < 5000
+    assert did(guard, "read_file", {"path": "plan.txt"}).executed
+    assert did(guard, "send_email", {**EVIL, "to": "kim@corp.example"}).executed
 
 
 def test_honest_it_still_works_at_the_end() -> None:

@@ -1,19 +1,23 @@
 """Case 163: the host shortens, sorts or replaces the messages, and the labels that stood in them are gone.
 
 Labels never stand in messages. Whatever a host does to its list, empty it, turn it round, drop one half of a pair, put
-in messages of its own, the taint and the words that were really typed are what they were. The honest twin: a host that
-shows the model a short list goes on with its work.
+in messages of its own, go back to an older list, keep it as a pickle, the taint and the words that were really typed
+are what they were. What a run replaced is kept until the next one, and every call has one result. The honest twin: a
+host that shows the model a short list goes on with its work.
 """
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 
 import pytest
 
 from interlock import Guard, Message, ToolUse
 from interlock.errors import Refused
-from tests.cases.desk import EVIL, armed, did, fresh, got, rewritten
+from interlock.model.transcript import unpaired
+from tests.cases.desk import EVIL, armed, did, fresh, got, rewritten, shared
 
 EDITS: dict[str, Callable[[Guard], None]] = {
     "emptied": rewritten,
@@ -55,6 +59,28 @@ def test_attack_no_edit_touches_the_record(edit: Callable[[Guard], None]) -> Non
     edited(guard, edit)
     assert guard.conversation.state == before
     assert got(did(guard, "send_email", EVIL)) == ("deny", "trifecta")
+
+
+def test_attack_an_older_list_and_a_copy_of_it() -> None:
+    guard = with_messages()
+    before = guard.conversation.snapshot()
+    held = guard.conversation.state
+    guard.conversation.roll_back_failed_turn(before)
+    guard.conversation.rewrite(before.messages[:1])
+    guard.conversation.roll_back_failed_turn(before)
+    assert guard.conversation.state == held
+    assert guard.conversation.rewritten == (before.messages,)
+    for copied in (copy.deepcopy(guard.conversation), pickle.loads(pickle.dumps(guard.conversation))):
+        copied.rewrite([])
+        assert set(copied.taint) == set(held.taint)
+        assert got(did(shared().guard(copied), "send_email", EVIL)) == ("deny", "trifecta")
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_attack_no_edit_leaves_a_call_without_its_result(edit: Callable[[Guard], None]) -> None:
+    guard = with_messages()
+    edited(guard, edit)
+    assert not unpaired(guard.conversation.messages)
 
 
 def test_attack_the_list_that_is_handed_out_is_not_the_record() -> None:

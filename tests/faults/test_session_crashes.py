@@ -240,7 +240,7 @@ FAILURES = {"full": no_space, "broken": input_output}
 def test_t16_a_disk_that_fails_is_never_acknowledged(
     tmp_path: Path, name: str, error: str, place: str, lasting: bool
 ) -> None:
-    """The session goes on correctly or refuses everything; a loss of power at the end finds whatever it only claimed."""
+    """The session goes on or refuses everything; a loss of power at the end finds whatever it only claimed."""
     for path, disk in every_effect(tmp_path, LIVES[name], PLACES[place]):
         assert disk.trouble is not None
         disk.trouble.error, disk.trouble.lasting = FAILURES[error], lasting

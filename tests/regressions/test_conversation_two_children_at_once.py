@@ -1,8 +1,8 @@
 """Two children at once locked their parent for ever, although neither of them had done anything.
 
-A child begins with its parent's exposure, in which all that another child may bring is in flight: open channels too, for
-a child that can send. So the second child began with an open channel, and brought it back at its join. From then on the
-parent could read nothing private, and a new start from trusted words took the channel along.
+A child begins with its parent's exposure, in which all that another child may bring is in flight: open channels too,
+for a child that can send. So the second child began with an open channel, and brought it back at its join. From then on
+the parent could read nothing private, and a new start from trusted words took the channel along.
 """
 
 from __future__ import annotations

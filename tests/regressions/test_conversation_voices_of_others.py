@@ -12,11 +12,13 @@ from interlock import Call, Conversation, Guard
 from interlock.gate.identity import Identities
 from tests.regressions.stage import call, interlock, says
 
+# Pages that nobody named are read without a question here; who has spoken is what counts.
+LOCK = interlock(settings={"preset": "trifecta-only"})
 POST = Call("post", {"url": "http://a.example/inbox", "body": "plan"})
 
 
 def reader(url: str, conversation: Conversation | None = None) -> Guard:
-    guard = interlock().guard(conversation or Conversation.new())
+    guard = LOCK.guard(conversation or Conversation.new())
     call(guard, "fetch", url=url)
     return guard
 
@@ -34,7 +36,7 @@ def test_t5_a_conversation_that_may_be_another_one_has_heard_all_parties() -> No
     known.note(first.conversation, ["call_0"])
     known.note(second.conversation, ["call_0"])
     chosen = known.recognise(call_ids=["call_0"])
-    assert asked(interlock().guard(chosen)) == asked(first) == "ask talks_back"
+    assert asked(LOCK.guard(chosen)) == asked(first) == "ask talks_back"
 
 
 def test_t5_the_bucket_has_heard_all_parties() -> None:
@@ -43,7 +45,7 @@ def test_t5_the_bucket_has_heard_all_parties() -> None:
     for one in (second, first):  # the second comes first, so that its label is known by then
         known.note(one.conversation)
         known.recognise()
-    assert asked(interlock().guard(known.recognise())) == "ask talks_back"
+    assert asked(LOCK.guard(known.recognise())) == "ask talks_back"
 
 
 def test_t5_a_parent_has_heard_whom_its_child_heard() -> None:

@@ -36,12 +36,13 @@ from interlock.model.digests import voice_digest
 from interlock.model.entries import Entry, Forked, Rewritten, RolledBack, decode
 from interlock.model.labels import EVERY_LEG
 from interlock.model.messages import Image, Role, Text, ToolAnswer
+from interlock.model.origins import said_by_person
 from interlock.model.pressure import fingerprint
 from interlock.model.state import MAX_CHILDREN, MAX_INHERITED_TEXTS, MAX_INHERITED_TYPED, MAX_LABELS, State, apply
 from interlock.model.tools import ToolId, ToolSpec
-from interlock.model.transcript import Snapshot, unpaired
+from interlock.model.transcript import Snapshot, open_uses, unpaired
 from interlock.model.turns import NO_OUTCOME
-from tests.integrations.provider_checks import problems
+from tests.integrations.provider_checks import problems, transcripts
 from tests.strategies import entries, label_tuples
 from tests.worlds import FixedClock
 
@@ -61,7 +62,8 @@ TOOLS = Manifest.parse(
         },
     }
 )
-LOCK = Interlock(manifest=TOOLS, journal=MemoryJournal())
+# These are about conversations: pages that nobody named are read without a question.
+LOCK = Interlock(manifest=TOOLS, journal=MemoryJournal(), settings={"preset": "trifecta-only"})
 
 
 def guarded(conversation: Conversation | None = None) -> Guard:
@@ -361,6 +363,7 @@ def test_words_in_a_strangers_message_stay_with_it() -> None:
 def test_a_run_that_began_with_open_calls_leaves_them_with_a_result() -> None:
     conversation = shows(Conversation.user("add"), use("a", "b"), results("a"))
     before = conversation.snapshot()
+    conversation.push(results("b"))
     failed(conversation, before)
     assert conversation.messages == (*before.messages, Message(Role.TOOL, (ToolAnswer("b", NO_OUTCOME, True),)))
     assert not problems(conversation)
@@ -383,6 +386,29 @@ def test_a_rollback_keeps_labels_and_what_was_rewritten() -> None:
     ]
     conversation.roll_back_failed_turn(before)
     assert [message.text for message in conversation] == ["hello", "hi"]
+
+
+@given(run=transcripts(rounds=3), cut=st.integers(0, 12), kept=st.integers(0, 12), typed=st.booleans())
+def test_t17_the_next_request_is_valid_after_any_failed_turn(
+    run: list[Message], cut: int, kept: int, typed: bool
+) -> None:
+    """Wherever the turn began and ended, whatever it rewrote meanwhile, and whether or not the person had spoken."""
+    conversation = shows(Conversation.new(), *run[:cut])
+    if typed and not open_uses(conversation.messages):
+        conversation.say("go")
+    before = conversation.snapshot()
+    shows(conversation, *run[cut : cut + kept])
+    try:
+        conversation.rewrite(conversation.messages[kept:])
+    except Refused:
+        assert conversation.rewritten == ()
+    replaced = conversation.rewritten
+    conversation.roll_back_failed_turn(before)
+    assert conversation.rewritten == replaced
+    assert not unpaired(conversation)
+    assert not open_uses(conversation.messages)
+    conversation.say("again")
+    assert not problems(conversation)
 
 
 def test_a_snapshot_belongs_to_its_conversation() -> None:
@@ -724,13 +750,18 @@ def test_a_child_comes_back_however_it_ends(error: type[BaseException]) -> None:
 def test_a_child_that_is_cancelled_in_its_call_brings_what_the_call_may_have_brought() -> None:
     parent = Conversation.new()
 
-    async def story() -> None:
+    async def story(running: asyncio.Event) -> None:
+        async def read() -> None:
+            running.set()
+            await asyncio.sleep(60)
+
         with parent.child("task") as child:
-            await guarded(child).acall("read_mail", run=lambda: asyncio.sleep(60))
+            await guarded(child).acall("read_mail", run=read)
 
     async def cancelled() -> None:
-        task = asyncio.create_task(story())
-        await asyncio.sleep(0.05)
+        running = asyncio.Event()
+        task = asyncio.create_task(story(running))
+        await running.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -738,6 +769,7 @@ def test_a_child_that_is_cancelled_in_its_call_brings_what_the_call_may_have_bro
     asyncio.run(cancelled())
     assert set(parent.taint) == {"private:mail", "untrusted:mail"}
     assert not parent.state.children
+    assert len(parent.state.doubts) == 1
 
 
 def test_a_child_that_was_given_up_and_runs_on() -> None:
@@ -840,6 +872,53 @@ def test_more_typed_words_than_go_along() -> None:
     guarded(child)
 
 
+def test_what_another_agent_writes_carries_what_it_was_exposed_to() -> None:
+    sender, receiver = guarded(Conversation.user(TO_BOB)), Conversation.new()
+    did(sender, "fetch", url="http://guide.example/")
+    sender.propose(Call("read_note", {}, "note"))
+    receiver.receive(Message.user(TO_BOB), sender.conversation)
+    assert set(receiver.taint) == {"untrusted:web", "private:notes"}
+    assert voice_digest("guide.example") in receiver.state.voices
+    assert len(receiver.state.doubts) == 1
+    assert receiver.transcript.covers == (("private:notes", "untrusted:web"),)
+    assert not receiver.state.typed
+    version = receiver.state.version
+    receiver.receive(Message.user("again"), sender.conversation)
+    assert receiver.state.version == version  # all of it is on record
+    with pytest.raises(Refused):
+        receiver.receive("text", sender.conversation)  # type: ignore[arg-type]
+    receiver.receive(Message.user("look", PHOTO), Conversation.new())
+    assert "private:image" in receiver.taint
+
+
+@pytest.mark.parametrize("copied", [Conversation.fork, copy.copy, copy.deepcopy])
+def test_a_copy_of_a_child_is_a_child_of_the_same_parent(copied: Callable[[Conversation], Conversation]) -> None:
+    parent = Conversation.new()
+    child = parent.child("task", tools=specs("calc"))
+    other = copied(child)
+    assert len(parent.state.children) == 2
+    did(guarded(other), "read_mail")
+    assert set(parent.taint) == {"private:mail", "untrusted:mail"}
+    parent.join(other)
+    parent.join(child)
+    assert not parent.state.children
+    with pytest.raises(Refused):
+        child.join(other)
+
+
+def test_a_child_that_was_kept_in_a_file_comes_back(tmp_path: Path) -> None:
+    parent = Conversation.new()
+    child = parent.child("task", tools=specs("calc"))
+    with Session.create(tmp_path / "s.jsonl", child) as session:
+        admit(child, "private:mail")
+        assert "private:mail" in parent.exposure
+    with Session.load(tmp_path / "s.jsonl") as session:
+        admit(session.conversation, "untrusted:late")
+        parent.join(session.conversation)
+    assert set(parent.taint) == {"private:mail", "untrusted:late"}
+    assert not parent.state.children
+
+
 # --- beginning anew ---------------------------------------------------------------------------------------------------
 
 
@@ -871,7 +950,7 @@ def test_a_new_start_holds_the_typed_words_alone() -> None:
     assert new.messages[0] == Message.system("Be kind.")
     assert not problems(new.messages[1:])
     assert set(new.taint) == {"egress:share"}
-    assert new.state.typed == Conversation.user(TO_BOB).state.typed
+    assert new.state.typed == {*said_by_person(TO_BOB), *said_by_person("No, wait."), *said_by_person("Hurry.")}
     assert len(new.state.texts) == 3
     assert not new.state.voices
     assert not new.state.deafening
