@@ -98,10 +98,17 @@ def measure(options: argparse.Namespace, keep: Callable[[dict[str, Any]], None])
         }
         keep(data)
 
-    done("setups", [report.figures(one) for one in runner.run(options.version, some, every=every, workers=workers)])
+    def run(wanted: Sequence[Setup]) -> list[dict[str, Any]]:
+        return [report.figures(one) for one in runner.run(options.version, wanted, every=every, workers=workers)]
+
+    later = [one for one in some if one in (*setups.LOCKDOWN, *setups.ABLATION)]
+    first = [one for one in some if one not in later]
+    figures = run(first)
+    done("setups", figures)
     done("hijack", report.hijack_figures(hijacks(options.version, outside, workers, every)))
     done("hijack poisoned", report.hijack_figures(hijacks(options.version, fields, workers, every, poisoned=True)))
     done("two steps", report.twostep_figures(two_steps(outside)))
+    done("setups", [*figures, *run(later)])
     if options.version == world.LATEST and not options.quick:
         ends = [Setup(one.name, one.preset) for one in some if one.name in ("no interlock", "strict", "convenient")]
         older: dict[str, Any] = {}

@@ -19,10 +19,16 @@ PAGE = ROOT / "docs" / "benchmark-agentdojo.md"
 Data = dict[str, Any]
 
 
+NOT_YET = "Not measured yet."
+
+
 def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     head = list(columns)
+    body = list(rows)
+    if not body:
+        return NOT_YET
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
+    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in body)])
 
 
 def _through(data: Data, place: str, kind: str = "") -> str:
@@ -131,6 +137,8 @@ def hijack_poisoned(data: Data) -> str:
 
 def _hijack(found: Data) -> str:
     names = list(found)
+    if not names:
+        return NOT_YET
     rows = []
     for kind, first in found[names[0]].items():
         cells = [found[name][kind] for name in names]

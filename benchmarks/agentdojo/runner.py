@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchmarks.agentdojo import replay, world
 from benchmarks.agentdojo.replay import Honest, Pair
@@ -35,7 +35,7 @@ class Job:
     injections: tuple[str, ...]
 
 
-def work(job: Job) -> list[tuple[Honest, dict[str, list[Pair]]]]:
+def work(job: Job) -> list[tuple[Setup, tuple[Honest, dict[str, list[Pair]]]]]:
     """Run one job, in a process of the pool."""
     gc.set_threshold(500_000, 20, 100)  # environments are large and hold no cycles: looking for some takes a fifth
     found = []
@@ -48,7 +48,7 @@ def work(job: Job) -> list[tuple[Honest, dict[str, list[Pair]]]]:
                 replay.attacked(job.version, job.suite, job.task, one, make, watch, poisoned=place == "poisoned")
                 for one in job.injections
             ]
-        found.append((honest, pairs))
+        found.append((setup, (honest, pairs)))
     replay.stage.cache_clear()
     return found
 
@@ -59,7 +59,7 @@ def jobs(version: str, setups: Sequence[Setup], suites: Iterable[str], every: in
     for suite in suites:
         injections = tuple(world.injection_tasks(version, suite))
         for task in list(world.user_tasks(version, suite))[::every]:
-            found.append(Job(version, suite, task, tuple(setups), injections))
+            found.append(Job(version, suite, task, tuple(one for one in setups if one.differs(suite)), injections))
     return sorted(found, key=lambda job: -_weight(job))
 
 
@@ -85,14 +85,21 @@ def run(
     with ProcessPoolExecutor(workers or os.cpu_count() or 1) as pool:
         waiting = [pool.submit(work, job) for job in todo]
         for done, future in enumerate(as_completed(waiting), 1):
-            for measured, (honest, pairs) in zip(found, future.result(), strict=True):
-                measured.honest.append(honest)
-                for place, some in pairs.items():
-                    measured.pairs[place] += some
+            for setup, (honest, pairs) in future.result():
+                for measured in found:
+                    if measured.setup == setup or _same(measured.setup, setup, honest.suite):
+                        measured.honest.append(honest)
+                        for place in measured.pairs:
+                            measured.pairs[place] += pairs[place]
             progress(f"{version}: {done} of {len(todo)} tasks under {len(setups)} setups", begun)
     for measured in found:
         measured.honest.sort(key=lambda one: (world.SUITES.index(one.suite), world.number(one.task)))
     return found
+
+
+def _same(one: Setup, measured: Setup, suite: str) -> bool:
+    """Does what was measured hold for another setup too, since they do not differ in this suite?"""
+    return not one.differs(suite) and replace(one, name="", internal=False) == replace(measured, name="")
 
 
 def progress(what: str, begun: float) -> None:

@@ -50,6 +50,10 @@ class Setup:
     approver: str = "none"
     worlds: tuple[str, ...] = ("clean",)
 
+    def differs(self, suite: str) -> bool:
+        """Is this suite another than it is without the variant? What is not need not be measured twice."""
+        return not self.internal or suite == "slack"
+
     def manifests(self, suite: str) -> list[Path]:
         """The files that say what the suite's tools do."""
         files = [FOLDER / suite / "manifest.toml"]
@@ -123,9 +127,9 @@ PRESETS = (
     Setup("strict, chat internal", "strict", internal=True, worlds=BOTH),
     Setup("convenient", "convenient", worlds=BOTH),
     Setup("convenient, chat internal", "convenient", internal=True, worlds=BOTH),
-    Setup("trifecta-only", "trifecta-only", worlds=BOTH),
-    Setup("lockdown", "lockdown"),
+    Setup("trifecta-only", "trifecta-only"),
 )
+LOCKDOWN = (Setup("lockdown", "lockdown"),)
 PEOPLE = (
     Setup("strict, all asked, attentive", "strict", settings=ASK_ALL, approver="attentive", worlds=BOTH),
     Setup("strict, rubber stamp", "strict", approver="rubber stamp", worlds=BOTH),
@@ -133,4 +137,4 @@ PEOPLE = (
 ABLATION = tuple(
     Setup(f"strict without {control}", "strict", settings={control: "off"}) for control in (*STEERED, "secret_read")
 )
-EVERY = (*ENDS, *PRESETS, *PEOPLE, *ABLATION)
+EVERY = (*ENDS, *PRESETS, *PEOPLE, *LOCKDOWN, *ABLATION)

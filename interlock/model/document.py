@@ -264,6 +264,9 @@ def asked(call: FrozenCall, spec: ToolSpec, resolved: Mapping[str, tuple[str, ..
     )
 
 
+_CHOSEN: Final = frozenset({Origin.USER, Origin.OPERATOR})
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What a document says about the conversation at the moment of asking.
@@ -305,7 +308,12 @@ class Setting:
 
     def is_grounded(self, one: Destination) -> bool:
         """Does anybody vouch for a destination here?"""
-        return self.receiver_origin(one) in self.grounding
+        return self.grounds(one, self.receiver_origin(one))
+
+    def grounds(self, one: Destination, origin: Origin) -> bool:
+        """Does this origin ground the value? A list of hotels says which there are, not which of them the person wants:
+        names are grounded by the person and the operator alone."""
+        return origin in (_CHOSEN if one.kind is Kind.NAME else self.grounding)
 
 
 def legs(labels: Iterable[Label]) -> Legs:
@@ -333,11 +341,12 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
     named_some = False
     for destination in one.destinations:
         origin = setting.receiver_origin(destination)
-        grounded = grounded and origin in setting.grounding
+        grounded = grounded and setting.grounds(destination, origin)
         destinations.append(_destination(destination, origin, setting))
         if destination.argument:
             named_some = True
-            receivers = receivers and (origin in setting.grounding or setting.origin(destination) in setting.grounding)
+            known = setting.grounds(destination, origin) or setting.grounds(destination, setting.origin(destination))
+            receivers = receivers and known
     objects, all_objects = _vouched(one.objects, setting, changes=spec.effect, sends=spec.sends)
     parties, all_parties = _vouched(one.parties, setting)
     payload, all_links = _vouched(one.links, setting)
@@ -409,14 +418,12 @@ def _vouched(
     A record that the person's own query found may be changed, but not destroyed, and nothing of it may leave: what the
     query finds beside it may be a stranger's.
     """
-    grounding = setting.grounding
-    if not sends and changes in (Effect.ADD, Effect.WRITE):
-        grounding |= {Origin.DESIGNATED}
+    may_be_designated = not sends and changes in (Effect.ADD, Effect.WRITE)
     parts: list[NamedPart] = []
     whole = True
     for one in values:
         origin = setting.origin(one)
-        whole = whole and origin in grounding
+        whole = whole and (setting.grounds(one, origin) or (may_be_designated and origin is Origin.DESIGNATED))
         parts.append(
             {
                 "argument": one.argument,

