@@ -96,7 +96,7 @@ MUTATIONS = [
     Mutation(
         "one grounded destination is enough",
         f"{M}/document.py",
-        "grounded = grounded and origin in setting.grounding",
+        "grounded = grounded and setting.grounds(destination, origin)",
         "grounded = origin in setting.grounding",
         DOCUMENT,
     ),
