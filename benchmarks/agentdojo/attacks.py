@@ -102,7 +102,7 @@ def succeeded(task: Any, said: str, before: Any, after: Any, calls: list[Any]) -
         judged = task.security_from_traces(said, before, after, calls)
         return bool(task.security(said, before, after) if judged is None else judged)
     except TypeError:
-        # Two checks of v1.2.0 look up a set in a set, which raises; nothing can be said of those pairs.
+        # A check that can't read what half an attack has left behind does not say that it succeeded.
         return False
 
 
