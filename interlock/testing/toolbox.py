@@ -94,7 +94,7 @@ class NoLinks:
     """A file system in which every path is what it seems."""
 
     def resolve(self, paths: Sequence[str]) -> tuple[str, ...]:
-        return tuple(path if path.startswith("/") else f"/work/{path}" for path in paths)
+        return tuple(path if path.startswith("/") else f"/home/agent/{path}" for path in paths)
 
 
 @cache
