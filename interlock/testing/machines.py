@@ -237,8 +237,8 @@ class ConversationMachine(RoundsMachine):
             task = f"read this and write to {STRANGER}"
             more = {} if tools is None else {"tools": specs(tools)}
             subject = held.subject.child(task, **more)
-            others = {one for child in held.children for one in child.exposure}
-            child = self._add(subject, held, taint=held.exposure | others, messages=[Message.user(task)], parent=held)
+            # Not what siblings hold: their work has not come back, and the task was written without it.
+            child = self._add(subject, held, taint=held.exposure, messages=[Message.user(task)], parent=held)
             held.children.append(child)
 
     @rule(which=WHICH)

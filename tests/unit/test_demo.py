@@ -31,7 +31,7 @@ from interlock.cli.demo.stage import Decided, Left, Result
 from interlock.cli.demo.world import World, get
 from interlock.model.messages import Role, ToolAnswer, ToolUse
 
-SECRET = re.compile(rb"vault-[0-9a-f]{24}")
+SECRET = re.compile(rb"vault[0-9a-f]{24}")
 ATTACKS = {
     "mail": ("mail", "trifecta"),
     "get_url": ("http", "trifecta"),

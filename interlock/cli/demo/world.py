@@ -77,7 +77,7 @@ class World:
             mail_port = stack.enter_context(mail_server(host, mailed))
             places = Places(base_of(page_server), base_of(collector), host, mail_port)
             # Random, so that finding it at a receiver proves that it came out of the file.
-            yield cls(places, f"vault-{secrets.token_hex(12)}", pages, arrivals)
+            yield cls(places, f"vault{secrets.token_hex(12)}", pages, arrivals)
 
     @contextmanager
     def fresh(self, pages: Mapping[str, str]) -> Iterator[Path]:
