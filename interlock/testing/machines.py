@@ -238,7 +238,7 @@ class ConversationMachine(RoundsMachine):
             more = {} if tools is None else {"tools": specs(tools)}
             subject = held.subject.child(task, **more)
             # Not what siblings hold: their work has not come back, and the task was written without it.
-            child = self._add(subject, held, taint=held.exposure, messages=[Message.user(task)], parent=held)
+            child = self._add(subject, held, taint=held.own, messages=[Message.user(task)], parent=held)
             held.children.append(child)
 
     @rule(which=WHICH)
@@ -267,7 +267,7 @@ class ConversationMachine(RoundsMachine):
                         "nothing but text that the person typed",
                         block,
                     )
-            channels = {one for one in held.exposure if one.startswith("egress:")}
+            channels = {one for one in held.own if one.startswith("egress:")}
             self._add(subject, held, taint=channels, messages=list(subject.messages))
 
     # --- what must hold after every step --------------------------------------------------------------------------

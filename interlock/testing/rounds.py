@@ -61,10 +61,13 @@ class Held:
     guard: Any = None
 
     @property
+    def own(self) -> set[str]:
+        """What is here or under way here, without work that is still with children."""
+        return set(self.taint).union(*(flight.labels for flight in self.flights.values()))
+
+    @property
     def exposure(self) -> set[str]:
-        found = set(self.taint)
-        for flight in self.flights.values():
-            found |= flight.labels
+        found = self.own
         for child in self.children:
             found |= child.exposure
         return found
