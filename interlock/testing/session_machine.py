@@ -189,7 +189,9 @@ class SessionMachine(ConversationMachine):
     def _continue(self, session: Any, before: Held, labels: set[str]) -> None:
         """The loaded conversation is all that is left; its forks and children were in the process that stopped."""
         self._took(session)
-        self.pool = [Held(before.name, session.conversation, set(labels), typed=before.typed, texts=before.texts)]
+        # Of a damaged session nothing counts as typed, so a rollback leaves a prompt that was typed before.
+        texts = set[str]() if getattr(session, "damage", "") else before.texts
+        self.pool = [Held(before.name, session.conversation, set(labels), typed=before.typed, texts=texts)]
         self._own.messages = list(session.conversation.messages)
         self._disks = []
 
