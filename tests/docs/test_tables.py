@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -242,14 +243,16 @@ MODULES = {
 }
 
 
-def importers(module: str) -> set[str]:
-    found = set()
+@functools.cache
+def importers() -> dict[str, set[str]]:
+    """The files that import a top-level module, by its name. Every file is parsed once."""
+    found: dict[str, set[str]] = {}
     for path in (ROOT / "interlock").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            if any(name.partition(".")[0] == module for name in names):
-                found.add(path.relative_to(ROOT).as_posix())
+            for name in names:
+                found.setdefault(name.partition(".")[0], set()).add(path.relative_to(ROOT).as_posix())
     return found
 
 
@@ -261,7 +264,7 @@ def test_dependencies() -> None:
     assert sorted(rows) == wanted
     for name, row in rows.items():
         places = re.findall(r"`([^`]+)`", row[3])
-        found = importers(MODULES.get(name, name))
+        found = importers().get(MODULES.get(name, name), set())
         assert found, f"{name} is imported nowhere"
         outside = {path for path in found if not any(path.startswith(place) for place in places)}
         assert not outside, f"{name} is also imported by {sorted(outside)}"
