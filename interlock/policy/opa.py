@@ -119,16 +119,22 @@ class OpaEngine:
         try:
             return future.result(self._limits.deadline + GRACE)
         except TimeoutError:
-            future.cancel()
+            # Not cancelled: the courier finds out by itself that it is late, and counts it.
             raise self._late() from None
 
     async def aevaluate(self, document: bytes) -> Answered:
         """The same without blocking the loop. Cancelling it gives the question up."""
-        future = asyncio.wrap_future(self._begun(document))
+        future = self._begun(document)
+        waiting = asyncio.wrap_future(future)
         try:
-            return await asyncio.wait_for(future, self._limits.deadline + GRACE)
-        except TimeoutError:
-            raise self._late() from None
+            ended, _ = await asyncio.wait([waiting], timeout=self._limits.deadline + GRACE)
+        except BaseException:
+            future.cancel()
+            raise
+        if not ended:
+            waiting.add_done_callback(_seen)
+            raise self._late()
+        return waiting.result()
 
     def close(self) -> None:
         """Close the connections. The engine may be asked again; it then opens new ones."""
@@ -143,6 +149,12 @@ class OpaEngine:
 
     def _late(self) -> NoAnswer:
         return NoAnswer(Fault.DEADLINE, f"OPA at {self.server.url}: no answer within {self._limits.deadline:g} s")
+
+
+def _seen(future: asyncio.Future[Answered]) -> None:
+    """What nobody waits for any more may fail: asyncio would complain that nobody looked."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _unheard(kind: str, problem: str) -> None:

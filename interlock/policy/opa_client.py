@@ -8,8 +8,10 @@ who asks has one, over all of it.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import selectors
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -134,6 +136,33 @@ def read_token(path: Path) -> str:
     return token
 
 
+class CleanConnector(aiohttp.TCPConnector):
+    """Uses a connection again only if nothing has come on it since: a second answer that lay there would be taken for
+    the answer to the next question. Guards against answers that nobody asked for: tests/faults/test_opa_stand_in.py."""
+
+    async def _get(self, key: Any, traces: Any) -> Any:
+        while (found := await super()._get(key, traces)) is not None:
+            protocol, transport = found.protocol, found.transport
+            if protocol is not None and transport is not None and not protocol.should_close and _silent(transport):
+                return found
+            found.close()
+        return None
+
+
+# Without this seam nothing would look, so every question gets a connection of its own.
+REUSES: Final = hasattr(aiohttp.TCPConnector, "_get")
+
+
+def _silent(transport: asyncio.Transport) -> bool:
+    """Is there nothing to be read, not even the end?"""
+    raw = transport.get_extra_info("socket")
+    if raw is None:
+        return False
+    with selectors.DefaultSelector() as look:
+        look.register(raw.fileno(), selectors.EVENT_READ)
+        return not look.select(0)
+
+
 class Reply:
     """What the client reads: status, then body. Stands in for the response that it expects."""
 
@@ -159,7 +188,10 @@ class Reply:
             if len(body) > MAX_BODY:
                 raise NoAnswer(Fault.TOO_LARGE, f"its answer is larger than {MAX_BODY} bytes")
         try:
-            return parse(bytes(body))
+            # As text: of bytes, the parser would also take UTF-16, which other readers on the way take for no JSON.
+            return parse(body.decode())
+        except UnicodeDecodeError:
+            raise NoAnswer(Fault.MALFORMED_ANSWER, "its answer is not UTF-8") from None
         except NotCanonical as error:
             raise NoAnswer(Fault.MALFORMED_ANSWER, f"its answer is not JSON that can be trusted: {error}") from None
 
@@ -185,8 +217,10 @@ class StrictOpaClient(AsyncOpaClient):  # type: ignore[misc]  # it ships no type
         return self._session is not None
 
     async def _init_session(self) -> None:
-        self._connector = aiohttp.TCPConnector(
-            ssl=self._server.context() or False, limit=self._server.connections, keepalive_timeout=30
+        self._connector = CleanConnector(
+            ssl=self._server.context() or False,
+            limit=self._server.connections,
+            **({"keepalive_timeout": 30} if REUSES else {"force_close": True}),
         )
         self._session = aiohttp.ClientSession(
             connector=self._connector,
