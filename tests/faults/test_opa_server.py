@@ -10,7 +10,7 @@ import json
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from interlock.policy.opa import Contract, Limits
 from interlock.policy.resilience import BreakerState
 from interlock.policy.revisions import Demand
 from interlock.policy.samples import SAMPLES
-from tests.opa_worlds import BUNDLE, REVISION, Agent, engine_for, in_time, kinds, written
+from tests.opa_worlds import BUNDLE, REVISION, Agent, engine_for, in_time, kinds, until, written
 from tests.servers import opa
 
 pytestmark = pytest.mark.opa
@@ -51,13 +51,6 @@ def sent(server: Any, method: str, path: str, body: str) -> None:
     request = urllib.request.Request(server.url + path, body.encode(), method=method)
     request.add_header("Content-Type", "text/plain")
     urllib.request.urlopen(request, timeout=5).read()
-
-
-def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_answers_like_the_embedded_engine(server: Any) -> None:
@@ -92,14 +85,14 @@ def test_no_log_where_one_is_demanded(folder: Path) -> None:
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_killed_and_started_again(driver: str, server: Any) -> None:
     """Denied while it is away, by the breaker soon; allowed when it is back, on new connections."""
-    limits = Limits(deadline=0.5, breaker_failures=3, breaker_seconds=0.1)
+    limits = Limits(deadline=2.0, breaker_failures=3, breaker_seconds=0.3)
     with engine_for(server.url, limits=limits) as engine:
         agent = Agent(engine, driver)
         assert agent.call().verdict is Verdict.ALLOW
         server.kill()
         for _ in range(6):
             assert agent.call().decision.code == ENGINE_ERROR
-            assert in_time(agent.took, 0.5)
+            assert in_time(agent.took, 2.0)
         assert agent.ran == 1
         assert set(kinds(engine)) <= {"refused", "reset", "breaker_open"}
         assert kinds(engine)["breaker_open"]
@@ -111,7 +104,7 @@ def test_killed_and_started_again(driver: str, server: Any) -> None:
 
 def test_killed_under_load(server: Any) -> None:
     """Four agents call without pause while it dies and comes back: each call is answered or refused, none is lost."""
-    limits = Limits(deadline=1.0, breaker_failures=3, breaker_seconds=0.05)
+    limits = Limits(deadline=2.0, breaker_failures=3, breaker_seconds=0.05)
     ended = threading.Event()
     found: list[tuple[str, float]] = []
     problems: list[BaseException] = []
@@ -143,7 +136,7 @@ def test_killed_under_load(server: Any) -> None:
             thread.join(10)
         assert not problems
         assert {code for code, _ in found} == {"allowed", ENGINE_ERROR}
-        assert all(in_time(took, 1.0) for _, took in found)
+        assert all(in_time(took, 2.0) for _, took in found)
 
 
 def test_the_policy_is_taken_away(tmp_path: Path) -> None:
@@ -212,7 +205,7 @@ def test_a_bundle_replaced_under_load(folder: Path) -> None:
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_the_fallback_speaks_while_the_server_is_out(driver: str, folder: Path) -> None:
     """And says so; and is silent from the first word of the server's that does not count, even when it is killed."""
-    limits = Limits(deadline=1.0, breaker_failures=2, breaker_seconds=0.05)
+    limits = Limits(deadline=5.0, breaker_failures=2, breaker_seconds=0.05)
     with opa("-b", str(folder)) as server, engine_for(server.url, limits=limits) as first:
         agent = Agent(FallbackEngine(first, EmbeddedEngine(BUNDLE)), driver)
         assert agent.call().decision.engine == "opa"

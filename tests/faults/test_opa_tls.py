@@ -22,8 +22,9 @@ from cryptography.x509.oid import NameOID
 
 from interlock.errors import Misconfigured
 from interlock.model.decisions import ENGINE_ERROR, Verdict
+from interlock.policy.opa import Limits
 from interlock.policy.opa_client import OpaServer
-from tests.opa_worlds import BUNDLE, Agent, StandIn, engine_for, in_time, kinds, written
+from tests.opa_worlds import BUNDLE, DEADLINE, Agent, StandIn, engine_for, in_time, kinds, written
 from tests.servers import opa
 
 DRIVERS = ["sync", "async"]
@@ -129,7 +130,11 @@ def test_nobody_else_is(who: str, driver: str, ours: Authority, theirs: Authorit
 
 
 def test_a_server_without_tls_where_tls_was_named(driver: str, ours: Authority) -> None:
-    with StandIn() as server, engine_for(server.url().replace("http:", "https:"), ca_file=ours.file) as engine:
+    limits = Limits(DEADLINE)
+    with (
+        StandIn() as server,
+        engine_for(f"https://127.0.0.1:{server.port}", limits=limits, ca_file=ours.file) as engine,
+    ):
         agent = Agent(engine, driver)
         assert (agent.call().decision.code, agent.ran) == (ENGINE_ERROR, 0)
         assert set(kinds(engine)) <= {"tls", "deadline", "refused"}  # two that wait for each other

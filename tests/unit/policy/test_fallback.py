@@ -23,11 +23,12 @@ from interlock.policy.opa_faults import OUT, Fault
 from interlock.policy.revisions import Demand
 from interlock.policy.samples import SAMPLES
 from tests.faults.test_opa_stand_in import MISBEHAVIOURS
-from tests.opa_worlds import BUNDLE, REVISION, StandIn, behaves, engine_for
+from tests.opa_worlds import BUNDLE, DEADLINE, PATIENT, REVISION, StandIn, behaves, engine_for
 
 DOCUMENT = pack(SAMPLES["every leg"])
 EMBEDDED = EmbeddedEngine(BUNDLE)
-LIMITS = Limits(0.1, retries=0, breaker_failures=1000)
+LIMITS = Limits(PATIENT, retries=0, breaker_failures=1000)
+BRIEF = Limits(DEADLINE, retries=0, breaker_failures=1000)
 DOORS: list[Callable[[FallbackEngine], Answered]] = [
     lambda engine: engine.evaluate(DOCUMENT),
     lambda engine: asyncio.run(engine.aevaluate(DOCUMENT)),
@@ -40,7 +41,8 @@ ONE_OF_EACH = {fault: way for way, (_, fault) in MISBEHAVIOURS.items()}
 @pytest.mark.parametrize("fault", ONE_OF_EACH)
 def test_out_or_wrong(fault: Fault, door: Callable[[FallbackEngine], Answered]) -> None:
     contract = Contract(Demand(exact=REVISION), decision_log=fault is Fault.NO_DECISION_ID)
-    with StandIn() as server, engine_for(server.url(), contract=contract, limits=LIMITS) as first:
+    limits = BRIEF if fault is Fault.DEADLINE else LIMITS
+    with StandIn() as server, engine_for(server.url(), contract=contract, limits=limits) as first:
         engine = FallbackEngine(first, EMBEDDED)
         good = door(engine)
         server.behaviour = MISBEHAVIOURS[ONE_OF_EACH[fault]][0]
