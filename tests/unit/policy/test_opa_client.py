@@ -10,6 +10,7 @@ import os
 import socket
 import ssl
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,14 @@ from interlock.model.canonical import pack
 from interlock.model.decisions import Verdict
 from interlock.policy import opa_client
 from interlock.policy.courier import courier
-from interlock.policy.opa import Limits, OpaEngine
+from interlock.policy.opa import Contract, Limits, OpaEngine
 from interlock.policy.opa_client import OpaServer, read_token
 from interlock.policy.opa_faults import Fault, of_exception
 from interlock.policy.resilience import BreakerState
+from interlock.policy.revisions import Demand
 from interlock.policy.samples import SAMPLES
 from tests.ids import stable
-from tests.opa_worlds import DEADLINE, GOOD, Agent, Connection, StandIn, engine_for, in_time, kinds, until
+from tests.opa_worlds import DEADLINE, GOOD, Agent, Connection, StandIn, answer, engine_for, in_time, kinds, said, until
 
 DOCUMENT = pack(SAMPLES["clean send"])
 BRIEF = Limits(DEADLINE, breaker_failures=1000)
@@ -163,6 +165,52 @@ def test_again_within_the_deadline_only() -> None:
         with pytest.raises(EngineUnavailable):
             engine.evaluate(DOCUMENT)
         assert times[0] == 12
+
+
+def test_the_server_may_ask_for_a_pause() -> None:
+    times: list[float] = []
+
+    def busy_once(connection: Connection) -> None:
+        while connection.request():
+            times.append(time.monotonic())
+            busy = answer(b"", "Retry-After: 1", status="429 Too Many Requests")
+            connection.send(busy if len(times) == 1 else GOOD)
+
+    with StandIn(busy_once) as server, engine_for(server.url()) as engine:
+        assert engine.evaluate(DOCUMENT).engine == "opa"
+        assert times[1] - times[0] >= 1
+
+
+def test_of_several_bundles_the_named_one_counts() -> None:
+    bundles = {"ours": {"revision": "r2"}, "theirs": {"revision": "r1"}}
+    with StandIn(
+        lambda c: [c.send(answer(said(provenance={"bundles": bundles}))) for _ in iter(c.request, b"")]
+    ) as server:
+        for name, revision, kind in (
+            ("ours", "r2", ""),
+            ("theirs", "r2", "wrong_revision"),
+            ("x", "r2", "no_revision"),
+        ):
+            with engine_for(server.url(), contract=Contract(Demand(exact=revision), bundle=name)) as engine:
+                if kind:
+                    with pytest.raises(EngineUnavailable) as caught:
+                        engine.evaluate(DOCUMENT)
+                    assert caught.value.kind == kind
+                else:
+                    assert engine.evaluate(DOCUMENT).revision == revision
+        with (
+            engine_for(server.url(), contract=Contract(Demand(), bundle="x")) as engine,
+            pytest.raises(EngineUnavailable, match="reports no revision"),  # named, so it must be there
+        ):
+            engine.evaluate(DOCUMENT)
+
+
+def test_without_the_seam_every_question_has_its_own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opa_client, "REUSES", False)
+    with StandIn() as server, engine_for(server.url()) as engine:
+        for _ in range(3):
+            engine.evaluate(DOCUMENT)
+        assert server.asked == 3
 
 
 def test_a_failing_server_is_not_buried_in_retries() -> None:
