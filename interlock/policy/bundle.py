@@ -37,7 +37,7 @@ class Bundle:
         sources: the files, in order of their paths: the order in which they were given makes no difference (T3).
         controls: what each control says about itself, by code.
         data: JSON text of Rego's ``data``: the settings.
-        revision: digest of all of it; every decision carries it.
+        revision: digest of all texts and data, wherever the files stand; every decision carries it.
         looks_at: paths of the document that answers depend on; by default the whole of it.
     """
 
@@ -75,8 +75,9 @@ def assemble(sources: Iterable[Source], settings: Settings, schemas: Iterable[So
         raise PolicyError("\n".join(dict.fromkeys(problems)))
     controls = {code: text for source, module in modules for code, text in _texts(source, module)}
     data = pack({"settings": values})
-    content = [[source.path, source.text] for source in ordered]
-    revision = digest("bundle", b"\0".join(pack(one) for one in content) + b"\0" + data)
+    # What decides, and not where it stands: wherever these controls are loaded, they have this revision.
+    content = sorted(pack([source.guest, source.text]) for source in ordered)
+    revision = digest("bundle", b"\0".join(content) + b"\0" + data)
     seen = looks_at(module for _, module in modules)
     return Bundle(tuple(ordered), MappingProxyType(dict(sorted(controls.items()))), data, revision, seen)
 
