@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manif
     from interlock.model.configuration import Configuration
     from interlock.model.scenario import Scenario
     from interlock.model.settings import Settings
+    from interlock.policy.bundle_files import OpenBundle
 
 _LOGGER = logging.getLogger("interlock")
 
@@ -98,6 +99,7 @@ class Parts:
         settings: of the shipped controls, and under ``controls`` those of the user's.
         protected: files and folders that only the operator may change.
         unavailable: declared tools that may not run here.
+        opened: the bundle that holds the operator's controls and settings, if they come in one.
     """
 
     manifest: manifests.Manifest
@@ -106,6 +108,7 @@ class Parts:
     settings: Mapping[str, Any] = field(default_factory=dict)
     protected: tuple[Path, ...] = ()
     unavailable: frozenset[ToolId] = frozenset()
+    opened: OpenBundle | None = None
 
 
 class Interlock:
@@ -344,8 +347,11 @@ def bundled(parts: Parts) -> tuple[Settings, Bundle]:
     from interlock.model.settings import parse_settings
 
     parsed = parse_settings(parts.settings)
-    sources = list(shipped_sources())
-    schemas: list[Source] = []
+    opened = parts.opened
+    if opened is not None and not parts.guests and parts.settings == opened.settings:
+        return parsed, opened.bundle
+    sources = list(shipped_sources() if opened is None else opened.bundle.sources)
+    schemas: list[Source] = [] if opened is None else list(opened.bundle.schemas)
     for place, guest in (*((one, False) for one in parts.policies), *((one, True) for one in parts.guests)):
         folder = read_folder(_shown(os.path.abspath(place)))
         sources += [replace(one, guest=guest) for one in folder.sources]
@@ -392,13 +398,16 @@ def read_parts(
     protected = [Path(path), *(folder / one for one in configuration.manifest)]
     key_file = getattr(configuration.journal, "key_file", "")
     protected += [folder / key_file] if key_file else []
+    opened, bundle_files = _opened(configuration, folder, str(path))
+    protected += bundle_files
+    settings = configuration.settings if opened is None else opened.settings
     if workspace is None:
-        return Parts(manifest, policies=tuple(policies), settings=configuration.settings, protected=tuple(protected))
+        return Parts(manifest, policies=tuple(policies), settings=settings, protected=tuple(protected), opened=opened)
     file, shown = Path(workspace), _shown(workspace)
     document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), shown, ConfigurationError)
     narrowing = parse_narrowing(document, shown)
-    narrowed = narrow(manifest, parse_settings(configuration.settings), narrowing, shown)
-    settings = {**configuration.settings, **narrowing.settings}
+    narrowed = narrow(manifest, parse_settings(settings), narrowing, shown)
+    settings = {**settings, **narrowing.settings}
     return Parts(
         narrowed.manifest,
         policies=tuple(policies),
@@ -406,7 +415,27 @@ def read_parts(
         settings=settings,
         protected=(*protected, file),
         unavailable=narrowed.denied,
+        opened=opened,
     )
+
+
+def _opened(configuration: Configuration, folder: Path, where: str) -> tuple[OpenBundle | None, list[Path]]:
+    """The bundle that a configuration names, verified, and the files that nobody else may change for it."""
+    from interlock.model.configuration import ConfigurationError
+
+    choice = configuration.engine
+    if not choice.bundle:
+        return None, []
+    if configuration.policies or configuration.settings:
+        raise ConfigurationError(f"{where}: the bundle holds controls and settings; leave policies and settings out")
+    from interlock.policy.bundle_files import open_bundle  # loaded late: most configurations name folders
+    from interlock.policy.signatures import read_key
+
+    bundle, signer = folder / choice.bundle, choice.signed_by
+    if signer is None:
+        return open_bundle(bundle), [bundle]
+    key = read_key(folder / signer.key_file, signer.algorithm, signer.key_id, signer.scope)
+    return open_bundle(bundle, key), [bundle, folder / signer.key_file]
 
 
 def _shown(path: str | os.PathLike[str]) -> str:

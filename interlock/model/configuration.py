@@ -27,9 +27,34 @@ class ConfigurationError(Misconfigured):
     """A configuration or narrowing file is wrong; the message names the file and the place."""
 
 
+Algorithm: TypeAlias = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "HS256", "HS384", "HS512"
+]
+
+
+class SignedBy(BaseModel):
+    """The key that a bundle must be signed with. ``key_file`` is relative to the configuration."""
+
+    model_config = _STRICT
+    key_file: Annotated[str, Field(min_length=1)]
+    algorithm: Algorithm = "RS256"
+    key_id: str = ""
+    scope: str = ""
+
+
 class EngineChoice(BaseModel):
+    """``bundle`` is an archive that holds controls and settings, instead of those in the configuration."""
+
     model_config = _STRICT
     kind: Literal["embedded"] = "embedded"
+    bundle: str = ""
+    signed_by: SignedBy | None = None
+
+    @model_validator(mode="after")
+    def _a_key_for_something(self) -> EngineChoice:
+        if self.signed_by is not None and not self.bundle:
+            raise ValueError("signed_by needs a bundle; without one the key would be checked by nobody")
+        return self
 
 
 class MemoryChoice(BaseModel):

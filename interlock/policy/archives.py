@@ -28,7 +28,7 @@ def written(files: Mapping[str, bytes]) -> bytes:
     """The archive of some files by name. Equal files give equal bytes.
 
     Raises:
-        PolicyError: a name that :func:`files_of` would refuse, or is too long for a plain header; too many or too large.
+        PolicyError: a name that :func:`files_of` would refuse, or that a plain header can't hold; too many or large.
     """
     parts = []
     for name, data in sorted(files.items()):

@@ -17,7 +17,7 @@ server can tell which policy gave it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -52,17 +52,15 @@ class OpenBundle:
 
     Attributes:
         settings: as :func:`parse_settings` reads them.
-        schemas: of the settings of the operator's controls.
         bundle: ready for any engine; its revision is the manifest's.
     """
 
     manifest: Manifest
     settings: Mapping[str, Any]
-    schemas: tuple[Source, ...]
     bundle: Bundle
 
 
-def bundle_files(bundle: Bundle, schemas: Iterable[Source] = ()) -> dict[str, bytes]:
+def bundle_files(bundle: Bundle) -> dict[str, bytes]:
     """The files of a bundle, by name. Names depend on what the files define, so the same controls give the same ones.
 
     Raises:
@@ -81,18 +79,18 @@ def bundle_files(bundle: Bundle, schemas: Iterable[Source] = ()) -> dict[str, by
             file = own_name if kind == "controls" else f"{counts[own_name]:03}"
             name = f"{kind}/{own_name}/{file}.rego"
         files[name] = source.text.encode()
-    for number, schema in enumerate(sorted(schemas, key=lambda one: one.text), 1):
+    for number, schema in enumerate(sorted(bundle.schemas, key=lambda one: one.text), 1):
         files[f"schemas/{number:03}/{SCHEMA}"] = schema.text.encode()
     return files
 
 
-def build(bundle: Bundle, schemas: Iterable[Source] = ()) -> bytes:
+def build(bundle: Bundle) -> bytes:
     """The archive. The same controls and settings give the same bytes, on any machine.
 
     Raises:
         PolicyError: see :func:`bundle_files`; or the archive does not read back as what went in.
     """
-    data = written(bundle_files(bundle, schemas))
+    data = written(bundle_files(bundle))
     again = contents(files_of(data, "the bundle"), "the bundle").bundle
     if again.revision != bundle.revision:
         raise PolicyError("the bundle does not read back as what was built; this is a mistake of Interlock's")
@@ -134,7 +132,6 @@ def contents(files: Mapping[str, bytes], shown: str) -> OpenBundle:
     if manifest.rego_version != 1:
         raise PolicyError(f"{shown}: written in version {manifest.rego_version} of Rego; Interlock speaks version 1")
     sources, schemas = _texts(files, shown)
-    _shipped(sources, shown)
     settings = _settings(files, shown)
     bundle = assemble(sources, parse_settings(settings), schemas)
     if bundle.revision != manifest.revision:
@@ -142,7 +139,7 @@ def contents(files: Mapping[str, bytes], shown: str) -> OpenBundle:
             f"{shown}: the revision {manifest.revision!r} is not that of its contents, {bundle.revision};"
             " it was changed after it was built; build it again"
         )
-    return OpenBundle(manifest, settings, tuple(schemas), bundle)
+    return OpenBundle(manifest, settings, bundle)
 
 
 def read_manifest(files: Mapping[str, bytes], shown: str) -> Manifest:
@@ -163,9 +160,14 @@ def read_manifest(files: Mapping[str, bytes], shown: str) -> Manifest:
 
 
 def _texts(files: Mapping[str, bytes], shown: str) -> tuple[list[Source], list[Source]]:
+    """Controls and schemas. What counts is what a file says and not what it is called, since `opa build` moves files.
+
+    What stands in our name must be ours: a bundle can't soften a shipped control, or leave one out.
+    """
+    missing = {one.text: one for one in shipped_sources()}
     sources: list[Source] = []
     schemas: list[Source] = []
-    for name, data in files.items():
+    for name, data in sorted(files.items()):
         if name in (MANIFEST, SIGNATURES, DATA):
             continue
         schema = name.startswith("schemas/") and name.endswith(f"/{SCHEMA}")
@@ -178,20 +180,15 @@ def _texts(files: Mapping[str, bytes], shown: str) -> tuple[list[Source], list[S
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             raise PolicyError(f"{shown}: {name} is not UTF-8") from None
-        own = name.startswith("interlock/")
-        (schemas if schema else sources).append(Source(name if own else f"{shown}/{name}", text, own))
+        shipped = None if schema else missing.pop(text, None)
+        (schemas if schema else sources).append(shipped or Source(f"{shown}/{name}", text))
+    if missing:
+        paths = ", ".join(sorted(one.path for one in missing.values()))
+        raise PolicyError(
+            f"{shown}: missing, or not as this release of Interlock ships it: {paths};"
+            " build the bundle with the release that loads it"
+        )
     return sources, schemas
-
-
-def _shipped(sources: Iterable[Source], shown: str) -> None:
-    """What stands in our name must be ours: a bundle can't soften a shipped control, or leave it out."""
-    ours = {one.path: one.text for one in shipped_sources()}
-    theirs = {one.path: one.text for one in sources if one.own}
-    for path in sorted(ours.keys() | theirs.keys()):
-        if ours.get(path) != theirs.get(path):
-            raise PolicyError(
-                f"{shown}: {path} is not what this release of Interlock ships; build the bundle again with this release"
-            )
 
 
 def _settings(files: Mapping[str, bytes], shown: str) -> dict[str, Any]:

@@ -13,15 +13,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, get_args
 
 from interlock.errors import Misconfigured, NotCanonical, PolicyError
 from interlock.model.canonical import parse
+from interlock.model.configuration import Algorithm
 
 SIGNATURES: Final = ".signatures.json"
-Algorithm: TypeAlias = Literal[
-    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "HS256", "HS384", "HS512"
-]
 ALGORITHMS: Final[tuple[str, ...]] = get_args(Algorithm)
 _HASHES: Final = {"SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512"}  # OPA also takes MD5 and SHA-1
 
