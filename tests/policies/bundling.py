@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import ssl
 import tarfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from interlock.model.settings import parse_settings
@@ -71,7 +73,7 @@ def pair(kind: str) -> tuple[bytes, bytes]:
     elif kind[0] in "RP":
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     else:
-        key = ec.generate_private_key({"256": ec.SECP256R1, "384": ec.SECP384R1, "512": ec.SECP521R1}[kind[2:]]())
+        key = ec.generate_private_key({"256": ec.SECP256R1, "384": ec.SECP384R1, "512": ec.SECP521R1}[kind[2:5]]())
     private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
     return private, key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
 
@@ -107,6 +109,7 @@ class Shelf:
     """What stands on the server by path, what was asked of it, and how it misbehaves."""
 
     port: int = 0
+    scheme: str = "http"
     held: dict[str, bytes] = field(default_factory=dict)
     asked: list[tuple[str, str, Mapping[str, str]]] = field(default_factory=list)
     status: int = 0  # answers PUT with this and keeps nothing
@@ -114,16 +117,44 @@ class Shelf:
     races: bytes = b""  # somebody else's bundle, which comes between a GET and the next PUT
 
     def url(self, path: str = "/bundle.tar.gz") -> str:
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"{self.scheme}://127.0.0.1:{self.port}{path}"
 
 
 def tag(data: bytes) -> str:
     return f'"{hashlib.sha256(data).hexdigest()[:16]}"'
 
 
+def certificate(folder: Path, name: str) -> Path:
+    """A file with a key and a certificate that vouches for itself, for an address or a name."""
+    import datetime
+    from ipaddress import ip_address
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+
+    private = pair("ES256")[0]
+    key: Any = load_pem_private_key(private, None)
+    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    alternative = x509.IPAddress(ip_address(name)) if name[0].isdigit() else x509.DNSName(name)
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder(who, who, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / f"{name}.pem"
+    file.write_bytes(private + made.public_bytes(Encoding.PEM))
+    return file
+
+
 @contextmanager
-def shelf() -> Iterator[Shelf]:
-    held = Shelf()
+def shelf(vouched: Path | None = None) -> Iterator[Shelf]:
+    """The server; with a file of :func:`certificate` it speaks TLS."""
+    held = Shelf(scheme="http" if vouched is None else "https")
 
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:
@@ -163,6 +194,11 @@ def shelf() -> Iterator[Shelf]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if vouched is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(vouched)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that hang up are the test
     held.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

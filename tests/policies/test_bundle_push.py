@@ -18,7 +18,7 @@ import pytest
 from interlock.errors import Conflict, InterlockError, Misconfigured, Unavailable
 from interlock.policy.publishing import Access, put_address, put_file
 from tests.ids import stable
-from tests.policies.bundling import Shelf, shelf, tag
+from tests.policies.bundling import Shelf, certificate, shelf, tag
 
 
 @pytest.fixture
@@ -137,6 +137,18 @@ def test_the_token_comes_from_a_file_and_is_not_told(
         put_address(b"two", server.url("/b?sig=geheim"), Access(token_file=file))
     assert "geheim" not in str(caught.value)
     assert "t0ken" not in str(caught.value)
+
+
+def test_the_servers_certificate_is_checked(tmp_path: Path) -> None:
+    ours, other = certificate(tmp_path, "127.0.0.1"), certificate(tmp_path, "opa.example")
+    with shelf(ours) as server:
+        assert put_address(b"one", server.url(), Access(ca_file=ours))
+        for ca in (None, other):
+            with pytest.raises(Unavailable, match="no answer"):
+                put_address(b"two", server.url(), Access(ca_file=ca))
+    with shelf(other) as server, pytest.raises(Unavailable, match="no answer"):
+        put_address(b"two", server.url(), Access(ca_file=other))  # vouched for, and another machine's
+    assert server.held == {}
 
 
 WRONG: dict[str, tuple[str, dict[str, str]]] = {

@@ -1,7 +1,7 @@
 """Proves that a signature holds what was signed, by the key and in the way that the operator said, and nothing else.
 
-Every algorithm signs and verifies; every change to a signed bundle, to its token or to the key is refused: T10 for
-bundles. What OPA itself makes of the same files stands in test_bundles_in_opa.py.
+Every algorithm signs and verifies; every change to a signed bundle, to its token or to the key is refused. What OPA
+itself makes of the same files stands in test_bundles_in_opa.py.
 
 Mutations that it is shown to catch (scripts/mutate.py): the algorithm taken from the token, files that are not named
 passed over, named files that are missing passed over, the scope not compared.
