@@ -24,6 +24,7 @@ from interlock.model.origins import GROUNDING, Origin, address_book, allow_lists
 from interlock.model.results import Outcome
 from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
+from interlock.policy.choice import chosen_engine
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.sources import Source, read_folder, shipped_directory, shipped_sources
 from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
@@ -34,7 +35,7 @@ from interlock.stores.memory_artifacts import MemoryArtifacts
 if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manifest in code needs none of them
     import structlog
 
-    from interlock.model.configuration import Configuration
+    from interlock.model.configuration import Configuration, EmbeddedChoice, OpaChoice
     from interlock.model.scenario import Scenario
     from interlock.model.settings import Settings
     from interlock.policy.bundle_files import OpenBundle
@@ -99,6 +100,8 @@ class Parts:
         settings: of the shipped controls, and under ``controls`` those of the user's.
         protected: files and folders that only the operator may change.
         unavailable: declared tools that may not run here.
+        engine: which engine answers; the embedded one when none was chosen.
+        folder: what the files of the engine are relative to.
         opened: the bundle that holds the operator's controls and settings, if they come in one.
     """
 
@@ -108,6 +111,8 @@ class Parts:
     settings: Mapping[str, Any] = field(default_factory=dict)
     protected: tuple[Path, ...] = ()
     unavailable: frozenset[ToolId] = frozenset()
+    engine: EmbeddedChoice | OpaChoice | None = None
+    folder: Path = field(default_factory=Path)
     opened: OpenBundle | None = None
 
 
@@ -269,7 +274,9 @@ class Interlock:
     def _assembled(self) -> Active:
         parts = self._read()
         bundle_settings, bundle = bundled(parts)
-        engine = self._engine if self._engine is not None else EmbeddedEngine(bundle)
+        engine = (
+            self._engine if self._engine is not None else chosen_engine(parts.engine, parts.folder, bundle, _silent)
+        )
         if not engine.controls:
             raise Misconfigured("the engine has no control, so nothing could ever be allowed")
         journal, clock, files = self._world
@@ -348,7 +355,7 @@ def bundled(parts: Parts) -> tuple[Settings, Bundle]:
 
     parsed = parse_settings(parts.settings)
     opened = parts.opened
-    if opened is not None and not parts.guests and parts.settings == opened.settings:
+    if opened is not None and not (parts.policies or parts.guests) and parts.settings == opened.settings:
         return parsed, opened.bundle
     sources = list(shipped_sources() if opened is None else opened.bundle.sources)
     schemas: list[Source] = [] if opened is None else list(opened.bundle.schemas)
@@ -398,11 +405,21 @@ def read_parts(
     protected = [Path(path), *(folder / one for one in configuration.manifest)]
     key_file = getattr(configuration.journal, "key_file", "")
     protected += [folder / key_file] if key_file else []
-    opened, bundle_files = _opened(configuration, folder, str(path))
-    protected += bundle_files
+    protected += [folder / one for one in getattr(configuration.engine, "files", ())]
+    opened = _opened(configuration, folder, str(path))
+    if configuration.bundle is not None:
+        protected += [folder / one for one in configuration.bundle.files]
     settings = configuration.settings if opened is None else opened.settings
     if workspace is None:
-        return Parts(manifest, policies=tuple(policies), settings=settings, protected=tuple(protected), opened=opened)
+        return Parts(
+            manifest,
+            policies=tuple(policies),
+            settings=settings,
+            protected=tuple(protected),
+            engine=configuration.engine,
+            folder=folder,
+            opened=opened,
+        )
     file, shown = Path(workspace), _shown(workspace)
     document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), shown, ConfigurationError)
     narrowing = parse_narrowing(document, shown)
@@ -415,27 +432,28 @@ def read_parts(
         settings=settings,
         protected=(*protected, file),
         unavailable=narrowed.denied,
+        engine=configuration.engine,
+        folder=folder,
         opened=opened,
     )
 
 
-def _opened(configuration: Configuration, folder: Path, where: str) -> tuple[OpenBundle | None, list[Path]]:
-    """The bundle that a configuration names, verified, and the files that nobody else may change for it."""
+def _opened(configuration: Configuration, folder: Path, where: str) -> OpenBundle | None:
+    """The bundle that a configuration names, verified with the key that it names."""
     from interlock.model.configuration import ConfigurationError
 
-    choice = configuration.engine
-    if not choice.bundle:
-        return None, []
+    choice = configuration.bundle
+    if choice is None:
+        return None
     if configuration.policies or configuration.settings:
         raise ConfigurationError(f"{where}: the bundle holds controls and settings; leave policies and settings out")
     from interlock.policy.bundle_files import open_bundle  # loaded late: most configurations name folders
     from interlock.policy.signatures import read_key
 
-    bundle, signer = folder / choice.bundle, choice.signed_by
-    if signer is None:
-        return open_bundle(bundle), [bundle]
-    key = read_key(folder / signer.key_file, signer.algorithm, signer.key_id, signer.scope)
-    return open_bundle(bundle, key), [bundle, folder / signer.key_file]
+    key = None
+    if choice.key_file:
+        key = read_key(folder / choice.key_file, choice.algorithm, choice.key_id, choice.scope)
+    return open_bundle(folder / choice.file, key)
 
 
 def _shown(path: str | os.PathLike[str]) -> str:
@@ -486,7 +504,8 @@ def scenario_parts(scenario: Scenario, folder: Path) -> Parts:
     """
     policies = tuple(folder / one for one in scenario.policies)
     if scenario.configuration:
-        parts = read_parts(folder / scenario.configuration)
+        # The embedded engine, whichever the configuration names: a story is told without a server.
+        parts = replace(read_parts(folder / scenario.configuration), engine=None)
         return replace(parts, policies=(*parts.policies, *policies), settings={**parts.settings, **scenario.settings})
     inline = scenario.manifest
     manifest = Manifest.load(folder / inline) if isinstance(inline, str) else Manifest.parse(inline or {}, "manifest")
@@ -524,6 +543,11 @@ def _say_once_that_memory_forgets() -> None:
         _LOGGER.warning(
             "the journal is in memory: taint and decisions are lost when this process ends; pass journal= to keep them"
         )
+
+
+def _silent(kind: str, problem: str) -> None:
+    """Log that an OPA server gave no answer that counts, and why."""
+    _log().warning("no answer", kind=kind, problem=problem)
 
 
 def _decided(outcome: Outcome) -> None:

@@ -87,8 +87,8 @@ def _named(
         return Parts(Tools({}), policies=tuple(one.absolute() for one in policies), settings=settings)
     file = existing(configuration or Path("interlock.toml"))
     chosen, folder = read_configuration(file)
-    if chosen.engine.bundle:
-        raise Misconfigured(f"{file}: its controls come from a bundle already, {chosen.engine.bundle}")
+    if chosen.bundle is not None:
+        raise Misconfigured(f"{file}: its controls come from a bundle already, {chosen.bundle.file}")
     return Parts(
         Tools({}), policies=tuple((folder / one).absolute() for one in chosen.policies), settings=chosen.settings
     )

@@ -1,8 +1,8 @@
 """The operator's configuration file, and the file with which a workspace may narrow it.
 
-``interlock.toml`` belongs to the operator: manifest, controls, settings, engine, journal. A *narrowing* file belongs to
-a project and travels with its text, so it can be written by whoever writes the project: it may add labels, controls
-and denials, and make settings stricter. Nothing in it can widen.
+``interlock.toml`` belongs to the operator: manifest, controls, settings, bundle, engine, journal. A *narrowing* file
+belongs to a project and travels with its text, so it can be written by whoever writes the project: it may add labels,
+controls and denials, and make settings stricter. Nothing in it can widen.
 """
 
 from __future__ import annotations
@@ -27,34 +27,83 @@ class ConfigurationError(Misconfigured):
     """A configuration or narrowing file is wrong; the message names the file and the place."""
 
 
+class EmbeddedChoice(BaseModel):
+    """In this process."""
+
+    model_config = _STRICT
+    kind: Literal["embedded"] = "embedded"
+
+
+_Seconds: TypeAlias = Annotated[float, Field(ge=0.01, le=60, allow_inf_nan=False)]
+
+
+class OpaChoice(BaseModel):
+    """An OPA server that has the same policies. Files are relative to the configuration."""
+
+    model_config = _STRICT
+    kind: Literal["opa"]
+    url: str
+    revision: str = ""
+    revision_at_least: str = ""
+    bundle: str = ""
+    entrypoint: str = "interlock.entrypoint.answers"
+    decision_log: bool = False
+    deadline: _Seconds = 1.0
+    retries: Annotated[int, Field(ge=0, le=10)] = 2
+    connections: Annotated[int, Field(ge=1, le=1000)] = 32
+    breaker_failures: Annotated[int, Field(ge=1, le=1000)] = 5
+    breaker_seconds: _Seconds = 1.0
+    token_file: str = ""
+    ca_file: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+    plaintext: bool = False
+    fallback: Literal["", "embedded"] = ""
+
+    @model_validator(mode="after")
+    def _one_revision(self) -> OpaChoice:
+        if bool(self.revision) == bool(self.revision_at_least):
+            raise ValueError(
+                'say which revision may answer: revision = "same" (as the policies here), "any" or an exact one; or'
+                " revision_at_least"
+            )
+        return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What it reads; whoever can change one of them can decide who answers."""
+        return tuple(one for one in (self.token_file, self.ca_file, self.client_cert, self.client_key) if one)
+
+
+EngineChoice: TypeAlias = Annotated[EmbeddedChoice | OpaChoice, Field(discriminator="kind")]
+
+
 Algorithm: TypeAlias = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "HS256", "HS384", "HS512"
 ]
 
 
-class SignedBy(BaseModel):
-    """The key that a bundle must be signed with. ``key_file`` is relative to the configuration."""
+class BundleChoice(BaseModel):
+    """An archive with all controls and settings, and the key that it must be signed with. Files are relative to the
+    configuration."""
 
     model_config = _STRICT
-    key_file: Annotated[str, Field(min_length=1)]
+    file: Annotated[str, Field(min_length=1)]
+    key_file: str = ""
     algorithm: Algorithm = "RS256"
     key_id: str = ""
     scope: str = ""
 
-
-class EngineChoice(BaseModel):
-    """``bundle`` is an archive that holds controls and settings, instead of those in the configuration."""
-
-    model_config = _STRICT
-    kind: Literal["embedded"] = "embedded"
-    bundle: str = ""
-    signed_by: SignedBy | None = None
-
     @model_validator(mode="after")
-    def _a_key_for_something(self) -> EngineChoice:
-        if self.signed_by is not None and not self.bundle:
-            raise ValueError("signed_by needs a bundle; without one the key would be checked by nobody")
+    def _a_key_for_it(self) -> BundleChoice:
+        if not self.key_file and self.model_fields_set - {"file"}:
+            raise ValueError("key_file is missing: without a key nothing would be verified")
         return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What it reads; whoever can change one of them can decide what is allowed."""
+        return tuple(one for one in (self.file, self.key_file) if one)
 
 
 class MemoryChoice(BaseModel):
@@ -105,7 +154,8 @@ class Configuration(BaseModel):
     policies: list[str] = []
     scenarios: list[str] = []
     settings: dict[str, Any] = {}
-    engine: EngineChoice = Field(default_factory=EngineChoice)
+    bundle: BundleChoice | None = None
+    engine: EngineChoice = Field(default_factory=EmbeddedChoice)
     journal: JournalChoice | None = None
     tools: dict[str, Any] = {}
     servers: dict[str, Any] = {}

@@ -116,7 +116,7 @@ def _prepared() -> None:
     ran("build", "-o", "b.tar.gz")
     ran("sign", "b.tar.gz", "--key-file", "RS.private", "-o", "s.tar.gz")
     Path("lockdown.toml").write_text('preset = "lockdown"\n')
-    Path("bundled.toml").write_text('version = 1\n[engine]\nbundle = "b.tar.gz"\n')
+    Path("bundled.toml").write_text('version = 1\n[bundle]\nfile = "b.tar.gz"\n')
     Path("bad").mkdir()
     Path("bad/system.rego").write_text("package system.authz\n\nallow := true\n")
 

@@ -337,8 +337,8 @@ def _configured(folder: Path, engine: str, data: bytes) -> Path:
     return file
 
 
-BUNDLE = '[engine]\nbundle = "b.tar.gz"\n'
-VERIFIED = BUNDLE + '[engine.signed_by]\nkey_file = "public.pem"\n'
+BUNDLE = '[bundle]\nfile = "b.tar.gz"\n'
+VERIFIED = BUNDLE + 'key_file = "public.pem"\n'
 
 
 def _signed_archive() -> bytes:
@@ -373,8 +373,10 @@ REFUSED: dict[str, tuple[str, bool, str]] = {
     "signed, and no key is configured": (BUNDLE, True, "no key to verify"),
     "policies beside a bundle": ('policies = ["rules"]\n' + BUNDLE, False, "leave policies and settings out"),
     "settings beside a bundle": ("[settings]\ntrifecta = 'ask'\n" + BUNDLE, False, "leave policies and settings out"),
-    "a key without a bundle": ('[engine.signed_by]\nkey_file = "public.pem"\n', False, "needs a bundle"),
-    "a key that is not there": (VERIFIED.replace("public", "nokey"), True, "can't be read"),
+    "a key without a bundle": ('[bundle]\nkey_file = "public.pem"\n', False, "bundle.file"),
+    "how to verify, without a key": (BUNDLE + 'algorithm = "RS256"\n', False, "key_file is missing"),
+    "a scope, without a key": (BUNDLE + 'scope = ""\n', False, "key_file is missing"),
+    "a key that is not there": (VERIFIED.replace("public.pem", "nokey"), True, "can't be read"),
     "a bundle that is not there": (BUNDLE.replace("b.tar", "x.tar"), False, "can't be read"),
     "no algorithm": (VERIFIED + 'algorithm = "none"\n', True, "algorithm"),
     "an unknown word": (VERIFIED + "required = false\n", True, "required"),
