@@ -26,7 +26,14 @@ from interlock.cli import COMMANDS
 from interlock.model import digests, entries
 from interlock.model.answers import MAX_REMEDIES
 from interlock.model.artifacts import KINDS
-from interlock.model.configuration import Configuration, MemoryChoice, OpaChoice, PostgresChoice, SqliteChoice
+from interlock.model.configuration import (
+    BundleChoice,
+    Configuration,
+    MemoryChoice,
+    OpaChoice,
+    PostgresChoice,
+    SqliteChoice,
+)
 from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
 from interlock.model.scenario import CallStep, Scenario, Step, Story
@@ -81,7 +88,7 @@ def journal_entries() -> str:
 
 DIGESTED = {
     "artifact": "one link of the chain of labels of artifacts",
-    "bundle": "controls and settings; the revision that every decision carries",
+    "bundle": "texts of controls and settings, wherever the files stand; the revision that every decision carries",
     "call": "one exact call: server, name and canonical arguments",
     "content": "a text that a tool gave or a person typed",
     "document": "a document that was asked",
@@ -204,6 +211,15 @@ def test_keys_of_the_configuration() -> None:
     rows = rows_of(block(DOCS / "configuration.md", "checked: configuration keys"))
     told = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
     assert told == list(Configuration.model_fields)
+
+
+def test_keys_of_the_bundle() -> None:
+    """Each key in order, with its default."""
+    rows = rows_of(block(DOCS / "configuration.md", "checked: bundle keys"))
+    assert [row[0].strip("`") for row in rows] == list(BundleChoice.model_fields)
+    for row, one in zip(rows, BundleChoice.model_fields.values(), strict=True):
+        default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
+        assert row[1] == default, row[0]
 
 
 def test_keys_of_the_journal() -> None:
