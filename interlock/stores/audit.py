@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from interlock.model.labels import Label, label
 from interlock.model.retention import Base, begins, kept_link
 from interlock.model.state import State, apply
 from interlock.ports import Namespace
+from interlock.stores.archive import Archive
 from interlock.stores.trimming import started
 
 PAGE: Final = 2000
@@ -168,8 +169,11 @@ def _signature(value: dict[str, Any], key: bytes) -> str:
     return hmac.new(key, b"interlock/kept-head/v1\0" + data, hashlib.sha256).hexdigest()
 
 
-def reaches(view: Namespace, kept: Any, key: bytes = b"") -> None:
+def reaches(view: Namespace, kept: Any, key: bytes = b"", archive: Archive | None = None) -> None:
     """Is what a head said, that was kept somewhere else, still so? A shorter chain and another past are found.
+
+    Args:
+        archive: of entries that were dropped, in which the head's may be; it must have been held against the journal.
 
     Raises:
         Tampered: it is not, or the head is none, or is not signed with this key.
@@ -178,17 +182,34 @@ def reaches(view: Namespace, kept: Any, key: bytes = b"") -> None:
     conversation, head = _read(kept, view.name, key)
     dropped = view.base(conversation).sequence
     if head.sequence <= dropped:
+        exported = None if archive is None else archive.digest_of(view.name, conversation, head.sequence)
+        if exported == head.digest:
+            return
+        if exported is not None:
+            raise Tampered(head.sequence, "is not the entry that a head that was kept names")
         # Whoever forges a beginning behind this head would be found by it only if this counts as broken.
         raise Tampered(
             head.sequence,
-            f"was dropped since, with all up to {dropped}: compare this head with what was exported before that,"
-            " and keep a new one",
+            f"was dropped since, with all up to {dropped}; compare it with the archive of that, and keep a new head",
         )
     found = view.entries(conversation, after=head.sequence - 1, limit=1)
     if not found:
         now = view.head(conversation).sequence
         raise Tampered(now + 1, f"is missing: a head that was kept names {head.sequence} entries")
     if found[0].digest != head.digest:
+        raise Tampered(head.sequence, "is not the entry that a head that was kept names")
+
+
+def fits_saved(sealed: Sequence[Sealed], kept: Any, key: bytes = b"") -> None:
+    """The same for a journal that was saved to a file, whose heads are kept without a name.
+
+    Raises:
+        Tampered: it is shorter than the head says, or another one, or the head is none.
+    """
+    _, head = _read(kept, "", key)
+    if head.sequence > len(sealed):
+        raise Tampered(len(sealed) + 1, f"is missing: a head that was kept names {head.sequence} entries")
+    if sealed[head.sequence - 1].digest != head.digest:
         raise Tampered(head.sequence, "is not the entry that a head that was kept names")
 
 

@@ -309,6 +309,11 @@ class SqlNamespace:
 
         return self._done(conversation, work)
 
+    def contents(self, conversation: str) -> int:
+        """How many messages still have their content: what :meth:`erase` would erase. Raises JournalUnavailable."""
+        ((count,),) = self.database.rows(say.CONTENTS, self._key_of(conversation))
+        return as_int(count)
+
     def _checked(self, conversation: str, rows: Rows) -> tuple[StoredMessage, ...]:
         """Messages held against the entries that name them."""
         contents = self._contents(conversation, sorted({as_int(row[1]) for row in rows}))

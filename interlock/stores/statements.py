@@ -72,6 +72,7 @@ COLUMNS = "SELECT place, entry, slot, body, retired FROM interlock_messages WHER
 NEWEST = f"{COLUMNS} AND retired = 0 AND place > ? AND place < ? ORDER BY place DESC LIMIT ?"
 OLDEST = f"{COLUMNS} AND place > ? ORDER BY place LIMIT ?"
 ERASE = "UPDATE interlock_messages SET body = ? WHERE namespace = ? AND conversation = ? AND length(body) > 0"
+CONTENTS = "SELECT COUNT(*) FROM interlock_messages WHERE namespace = ? AND conversation = ? AND length(body) > 0"
 ERASE_SUMMARIES = "UPDATE interlock_summaries SET body = ? WHERE namespace = ? AND conversation = ?"
 NAMES = (
     "SELECT conversation FROM interlock_heads WHERE namespace = ? AND conversation > ? ORDER BY conversation LIMIT ?"
