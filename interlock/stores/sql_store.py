@@ -31,6 +31,7 @@ from interlock.stores.turns import Plan, bodies_of, first_of, later, planned
 Ask: TypeAlias = Callable[[str, Values], Rows]
 PAGE: Final = 5000
 MAX_AT_ONCE: Final = 200  # entries; a statement takes 65,535 values
+ALREADY: Final = "another process has shortened this journal meanwhile; look again"
 NEVER: Final = (1 << 62) + 0  # beyond every place
 
 
@@ -209,13 +210,18 @@ class SqlNamespace:
         before = self.base(conversation)
         if through <= before.sequence:
             return self.state(conversation)
-        made = self._cut(conversation, before, through)
+        try:
+            made = self._cut(conversation, before, through)
+        except Tampered:
+            if self._base(conversation, self.database.rows) == before:
+                raise
+            raise Conflict(ALREADY) from None  # what was read was dropped while it was read
         entry, name = trimmed(at, made.base), self._key_of(conversation)
 
         def work(cursor: Cursor) -> _Written:
             fold = self._locked(cursor, conversation)
             if self._base(conversation, cursor.rows) != before:
-                raise Conflict("another process has shortened this journal meanwhile; look again")
+                raise Conflict(ALREADY)
             last = cursor.rows(say.ENTRIES, (*name, through - 1, 1))
             if not last or as_text(last[0][2]) != made.base.digest:
                 raise Tampered(through, "is not the entry that was verified before")
