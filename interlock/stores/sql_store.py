@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from interlock.errors import Conflict, JournalUnavailable, Tampered
+from interlock.errors import Conflict, JournalUnavailable, Refused, Tampered
 from interlock.model.chain import GENESIS, Head, Sealed, authentic, head, seal
 from interlock.model.checkpoints import state_body, state_digest
 from interlock.model.digests import Digest
@@ -212,7 +212,7 @@ class SqlNamespace:
             return self.state(conversation)
         try:
             made = self._cut(conversation, before, through)
-        except Tampered:
+        except (Refused, Tampered):
             if self._base(conversation, self.database.rows) == before:
                 raise
             raise Conflict(ALREADY) from None  # what was read was dropped while it was read
