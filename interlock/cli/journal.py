@@ -26,12 +26,16 @@ from interlock.cli.stored import (
 )
 from interlock.errors import JournalUnavailable, Misconfigured, Tampered
 from interlock.gate.steps import stamp
+from interlock.model.canonical import Json
+from interlock.model.configuration import OtelChoice
 from interlock.model.decision_log import events
 from interlock.model.results import printable
+from interlock.model.telemetry import spans
 from interlock.stores import archive as archives
 from interlock.stores import audit, signing
 from interlock.stores.journal_file import read_sealed
 from interlock.stores.sql_store import SqlNamespace, SqlStore
+from interlock.stores.trimming import started
 
 
 @click.group()
@@ -317,20 +321,67 @@ def _cuts(
 @conversation_option
 @click.option("--out", type=click.Path(path_type=Path), help="A new file instead of standard output; .gz compresses.")
 @click.option("--erase", multiple=True, metavar="POINTER", help="Leave this out of every event, as /input/call/id.")
+@click.option(
+    "--mask", multiple=True, metavar="POINTER[=TEXT]", help="Put a text in its place in every event; by default ***."
+)
+@click.option("--otel", is_flag=True, help="Send spans to the collector of [otel] instead.")
+@click.option("--endpoint", metavar="URL", help="The collector, if not the configuration's; with --otel.")
 @which_store
 def export(
     namespace: str | None,
     conversation: str | None,
     out: Path | None,
     erase: tuple[str, ...],
+    mask: tuple[str, ...],
+    otel: bool,
+    endpoint: str | None,
     configuration: Path,
     named: str | None,
 ) -> None:
-    """Write every decision as an event of OPA's decision log, one JSON object per line.
+    """Write every decision as an event of OPA's decision log, one JSON object per line, or send spans with --otel.
 
-    Events hold digests, names of tools, ids of calls, verdicts and codes: no prompts, arguments or results.
+    Events and spans hold digests, names of tools, ids of calls, verdicts and codes: no prompts, arguments or results.
     """
+    if otel and (out is not None or erase or mask):
+        raise Misconfigured("--otel sends spans; --out, --erase and --mask are for events")
+    if endpoint is not None and not otel:
+        raise Misconfigured("--endpoint is where --otel sends to")
+    if otel:
+        _send(_collector(configuration, endpoint), namespace, conversation, configuration, named)
+        return
+    masks: dict[str, Json] = {}
+    for one in mask:
+        pointer, given, text = one.partition("=")
+        masks[pointer] = text if given else "***"
     with opened(configuration, named) as found, written(out) as file:
         for view, one in progress(meant(found, namespace, conversation), "journals exported"):
-            for event in events(audit.decoded(view, one), view.name, one, erase):
+            for event in events(audit.decoded(view, one), view.name, one, erase, masks):
                 print(json.dumps(event, ensure_ascii=False), file=file)
+
+
+def _collector(configuration: Path, endpoint: str | None) -> OtelChoice:
+    from interlock.assembly import read_configuration
+
+    chosen = read_configuration(configuration)[0].otel if configuration.is_file() else None
+    if endpoint is not None:
+        return OtelChoice(endpoint=endpoint) if chosen is None else chosen.model_copy(update={"endpoint": endpoint})
+    if chosen is None:
+        raise Misconfigured(f"{configuration}: names no collector; write [otel] with endpoint, or give --endpoint")
+    return chosen
+
+
+def _send(
+    choice: OtelChoice, namespace: str | None, conversation: str | None, configuration: Path, named: str | None
+) -> None:
+    from interlock import telemetry  # loaded late, with the SDK
+
+    exporter, sent = telemetry.otlp_exporter(choice), 0
+    try:
+        with opened(configuration, named) as found:
+            for view, one in progress(meant(found, namespace, conversation), "journals sent"):
+                state = started(view.base(one)).state
+                entries = (entry for _, entry in audit.decoded(view, one))
+                sent += telemetry.send(spans(view.name, one, entries, state), exporter, choice.service)
+    finally:
+        exporter.shutdown()
+    click.echo(f"interlock: {sent} spans sent", err=True)
