@@ -42,7 +42,8 @@ def trace_ids(namespace: str, conversation: str, decision: str) -> tuple[str, st
 def document_of(event: Mapping[str, Any]) -> Digest | None:
     """Digest of the document that an event of an OPA server's own decision log was about, to be compared with the
     ``document`` of a journalled decision; None when its input is not there whole."""
-    if "input" not in event or event.get("erased") or event.get("masked"):
+    taken = [*(event.get("erased") or ()), *(event.get("masked") or ())]
+    if "input" not in event or any(str(one).startswith("/input") for one in taken):
         return None
     try:
         return digest("document", canonical(event["input"]))
