@@ -40,7 +40,7 @@ from interlock.stores.trimming import started
 
 @click.group()
 def journal() -> None:
-    """Verify journals, keep and compare their heads, export decisions, drop old entries."""
+    """Verify journals, keep their heads, shorten them, export decisions and spans."""
 
 
 @journal.command()

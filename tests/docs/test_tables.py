@@ -25,11 +25,12 @@ from interlock.cli import COMMANDS
 from interlock.model import digests, entries
 from interlock.model.answers import MAX_REMEDIES
 from interlock.model.artifacts import KINDS
-from interlock.model.configuration import Configuration, MemoryChoice, PostgresChoice, SqliteChoice
+from interlock.model.configuration import Configuration, MemoryChoice, OtelChoice, PostgresChoice, SqliteChoice
 from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
 from interlock.model.scenario import CallStep, Scenario, Step, Story
 from interlock.model.settings import AddressBook, Settings
+from interlock.model.telemetry import ATTRIBUTES
 from interlock.model.tools import Kind
 from interlock.policy.builtins import ALLOWED
 
@@ -82,9 +83,11 @@ DIGESTED = {
     "bundle": "controls and settings; the revision that every decision carries",
     "call": "one exact call: server, name and canonical arguments",
     "content": "a text that a tool gave or a person typed",
+    "decision": "the name of a decision, and the trace of a conversation",
     "document": "a document that was asked",
     "entry": "one link of the chain",
     "fact": "a fact with the labels that are bound to it",
+    "kept": "one link of the chain of dropped entries that stay beside",
     "manifest": "all specs together",
     "message": "a message of a stored transcript, with the labels that cover it",
     "parcel": "a parcel with the labels that are bound to it",
@@ -147,11 +150,17 @@ def rows_of(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
 
 
+def attributes() -> str:
+    rows = ["| attribute | meaning |", "|---|---|"]
+    return "\n".join([*rows, *(f"| `{one.name}` | {one.meaning} |" for one in ATTRIBUTES)])
+
+
 GENERATED: list[tuple[str, str, Callable[[], str]]] = [
     ("settings.md", "settings", settings),
     ("settings.md", "address_book", kinds_of_the_address_book),
     ("writing-policies.md", "builtins", builtins),
     ("cli.md", "commands", commands),
+    ("journal.md", "attributes", attributes),
     ("spec.md", "entries", journal_entries),
     ("spec.md", "digests", kinds_of_digests),
 ]
@@ -216,6 +225,14 @@ def test_keys_of_the_journal() -> None:
         one = kinds[takers[0]].model_fields[name]
         default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
         assert row[2] == default, name
+
+
+def test_keys_of_the_collector() -> None:
+    rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "configuration.md", "checked: otel keys"))}
+    assert list(rows) == list(OtelChoice.model_fields)
+    for name, one in OtelChoice.model_fields.items():
+        default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
+        assert rows[name][1] == default, name
 
 
 def test_keys_of_scenarios() -> None:
