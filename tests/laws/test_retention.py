@@ -257,6 +257,23 @@ def test_t10_every_byte_of_a_beginning(templates: dict[bytes, tuple[Path, str]])
         begins(base, None)
 
 
+def test_t10_a_kept_entry_that_no_message_needs(tmp_path: Path) -> None:
+    """A turn that only retired messages: nothing else would miss it."""
+    path = tmp_path / "store.db"
+    SqliteStore.migrate(path)
+    store = SqliteStore(path, durability="process")
+    view = store.within(NAMESPACE)
+    name = begun(view)
+    view.record(name, [Change(0, (Message.user("one"), Message.user("two")), ((), ()))], at=AT, turn=0)
+    view.record(name, [Change(1, (), ())], at=AT, turn=1)
+    view.trim(name, through=3, at=AT)
+    store.close()
+    assert verified(path, name, b"").dropped == 3
+    edit(path, "DELETE FROM interlock_kept WHERE sequence = 3")
+    with pytest.raises(Tampered, match="kept for their messages"):
+        verified(path, name, b"")
+
+
 def test_t10_an_old_beginning_is_put_back(stored: tuple[Path, str, bytes]) -> None:
     """The base and the entries of before a second shortening are an insertion, though they fold to the same."""
     path, name, key = stored
