@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from interlock.errors import ManifestError, Misconfigured, PolicyError
 from interlock.gate.conversation import Conversation, SystemClock
 from interlock.gate.drivers import World
+from interlock.gate.effects import Append, Effect
 from interlock.gate.guard import Active, Guard
 from interlock.gate.steps import Rules
 from interlock.gate.tools import Tool
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manif
     from interlock.model.scenario import Scenario
     from interlock.model.settings import Settings
     from interlock.policy.bundle_files import OpenBundle
+    from interlock.telemetry import Telemetry
 
 _LOGGER = logging.getLogger("interlock")
 
@@ -116,6 +118,20 @@ class Parts:
     opened: OpenBundle | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Watched(World):
+    """A world that tells an observer what was written, once it is on record."""
+
+    telemetry: Telemetry | None = None
+
+    def answer(self, effect: Effect) -> Any:
+        """See :meth:`interlock.gate.drivers.World.answer`."""
+        reply = World.answer(self, effect)
+        if isinstance(effect, Append) and self.telemetry is not None:
+            self.telemetry.watch(effect.conversation, effect.entries, reply)
+        return reply
+
+
 class Interlock:
     """A security interlock for the tool calls of agents.
 
@@ -135,6 +151,7 @@ class Interlock:
         clock: Clock | None = None,
         files: Files | None = None,
         artifacts: Artifacts | None = None,
+        telemetry: Telemetry | None = None,
         protected: Iterable[str | os.PathLike[str]] = (),
     ) -> None:
         """
@@ -151,6 +168,7 @@ class Interlock:
             artifacts: which labels are on what agents write and read (``writes_to`` and ``reads_from`` in the
                 manifest); by default in the database of the store that is the journal, else in memory. A record that
                 nobody has begun can vouch for nothing: whatever is read there is every leg.
+            telemetry: told of every guarded call after it is on record, to make spans of it (``interlock.telemetry``).
             protected: more files and folders that only Interlock's operator may change.
 
         Raises:
@@ -169,7 +187,7 @@ class Interlock:
             raise Misconfigured(
                 "an engine that is given brings its own controls and settings; leave policies and settings out"
             )
-        self._begin(lambda: parts, engine, journal, clock, files, artifacts)
+        self._begin(lambda: parts, engine, journal, clock, files, artifacts, telemetry)
 
     @classmethod
     def load(
@@ -182,12 +200,14 @@ class Interlock:
         clock: Clock | None = None,
         files: Files | None = None,
         artifacts: Artifacts | None = None,
+        telemetry: Telemetry | None = None,
     ) -> Self:
         """Build from the operator's ``interlock.toml``.
 
         Args:
             workspace: a narrowing file of a project: it may add labels, controls and denials, and nothing else.
             journal: instead of the one that the file names. A reload never opens another one.
+            telemetry: instead of the collector that the file names; the same holds for it.
 
         Raises:
             Misconfigured: any file is wrong, or the store was not migrated; nothing was built.
@@ -197,11 +217,16 @@ class Interlock:
         operators = os.path.abspath(configuration)
         narrowing = None if workspace is None else os.path.abspath(workspace)
         opened = None
+        chosen, folder = read_configuration(operators)
+        if telemetry is None and chosen.otel is not None:
+            from interlock.telemetry import exporting  # loaded late: few need it
+
+            telemetry = exporting(chosen.otel)
         if journal is None:
-            chosen, folder = read_configuration(operators)
             opened = journal = opened_store(chosen.journal, folder) if chosen.journal is not None else None
         try:
-            return cls._of(lambda: read_parts(operators, narrowing, specs), None, journal, clock, files, artifacts)
+            parts = lambda: read_parts(operators, narrowing, specs)  # noqa: E731 - read anew by each reload
+            return cls._of(parts, None, journal, clock, files, artifacts, telemetry)
         except BaseException:
             if isinstance(opened, Store):
                 opened.close()
@@ -216,9 +241,10 @@ class Interlock:
         clock: Clock | None,
         files: Files | None = None,
         artifacts: Artifacts | None = None,
+        telemetry: Telemetry | None = None,
     ) -> Self:
         self = cls.__new__(cls)
-        self._begin(read, engine, journal, clock, files, artifacts)
+        self._begin(read, engine, journal, clock, files, artifacts, telemetry)
         return self
 
     def _begin(
@@ -229,6 +255,7 @@ class Interlock:
         clock: Clock | None,
         files: Files | None,
         artifacts: Artifacts | None,
+        telemetry: Telemetry | None,
     ) -> None:
         if journal is None:
             journal = MemoryJournal()
@@ -237,7 +264,13 @@ class Interlock:
         self._engine = engine
         self._world = (journal, clock or SystemClock(), files or LocalFiles())
         self._artifacts = artifacts or _artifacts_beside(journal)
+        self._telemetry = telemetry
         self._active = self._assembled()
+
+    @property
+    def telemetry(self) -> Telemetry | None:
+        """Who is told of guarded calls, and how many of them it had to drop; close it when the process ends."""
+        return self._telemetry
 
     @property
     def manifest(self) -> manifests.Manifest:
@@ -292,7 +325,10 @@ class Interlock:
             lists=allow_lists(bundle_settings.own_domains, bundle_settings.hosts, bundle_settings.roots),
             grounding=GROUNDING | ({Origin.METADATA} if bundle_settings.metadata == "grounds" else frozenset()),
         )
-        return Active(World(engine, journal, clock, files, artifacts=self._artifacts), rules)
+        if self._telemetry is None:
+            return Active(World(engine, journal, clock, files, artifacts=self._artifacts), rules)
+        watched = _Watched(engine, journal, clock, files, artifacts=self._artifacts, telemetry=self._telemetry)
+        return Active(watched, rules)
 
 
 def _artifacts_beside(journal: Journal | Store) -> Artifacts:

@@ -19,6 +19,7 @@ from interlock.model.digests import Digest
 from interlock.model.entries import Entry
 from interlock.model.look import Paths
 from interlock.model.records import Change, StoredMessage
+from interlock.model.retention import Base
 from interlock.model.state import State
 
 if TYPE_CHECKING:  # loaded by those who keep facts and summaries
@@ -156,6 +157,8 @@ class Namespace(Journal, Protocol):
     def entries(self, conversation: str, *, after: int = 0, limit: int | None = None) -> tuple[Sealed, ...]:
         """Links of the chain as stored, oldest first. Whether they fit is ``interlock.model.chain.verify``'s to say.
 
+        A journal that was shortened begins behind its :meth:`base`: what was dropped is left out.
+
         Raises:
             JournalUnavailable: no such conversation, or it could not be read.
         """
@@ -165,6 +168,39 @@ class Namespace(Journal, Protocol):
 
         Raises:
             JournalUnavailable: no such conversation, or it could not be read.
+        """
+
+    def base(self, conversation: str) -> Base:
+        """Where the journal begins, as stored; :data:`interlock.model.retention.BARE` while nothing was dropped.
+
+        Whether it may be believed is ``interlock.model.retention.begins``'s to say.
+
+        Raises:
+            JournalUnavailable: no such conversation, or it could not be read.
+        """
+
+    def kept(self, conversation: str, *, after: int = 0, limit: int) -> tuple[Sealed, ...]:
+        """Dropped entries that stay beside because messages are held against them, oldest first, as stored.
+
+        Raises:
+            JournalUnavailable: they could not be read.
+        """
+
+    def trim(self, conversation: str, *, through: int, at: str) -> State:
+        """Drop every entry up to ``through`` behind a checkpoint: an entry that names the state after them.
+
+        All or nothing, and no state changes by it (T2, T11): labels with their first sources, calls in flight and in
+        doubt, what was typed, what vouches and what takes away stand as before. Nothing is dropped of a journal that
+        does not fit its head.
+
+        Returns:
+            The state. Where the journal begins behind ``through`` already, nothing happens.
+
+        Raises:
+            Refused: the journal has no such entry.
+            Tampered: it is damaged, and stays as it is.
+            Conflict: another process has shortened it meanwhile.
+            JournalUnavailable: no such conversation, or nothing was dropped.
         """
 
     def conversations(self, *, after: str = "", limit: int = 100) -> tuple[str, ...]:

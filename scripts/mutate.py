@@ -36,6 +36,7 @@ class Mutation:
 M, G, S, C = "interlock/model", "interlock/gate", "interlock/stores", "policies/interlock/controls"
 STORES = "tests/conformance -k sqlite"
 STORED = "tests/laws/test_stored_chain.py"
+RETENTION = "tests/laws/test_retention.py"
 DOCUMENT = "tests/unit/model/test_document.py tests/laws/test_batches.py"
 STATE = "tests/laws/test_state.py tests/machines"
 ANSWERS = "tests/laws/test_answers.py"
@@ -52,6 +53,86 @@ FALLBACK = "tests/unit/policy/test_fallback.py"
 SESSION = "tests/faults/test_session_file.py tests/faults/test_session_crashes.py"
 
 MUTATIONS = [
+    # --- a shortened journal
+    Mutation("a beginning that no entry names", f"{M}/retention.py", "if base != BARE:", "if False:", RETENTION),
+    Mutation(
+        "a beginning that is not held against its entry",
+        f"{M}/retention.py",
+        "elif newest != trimmed(newest.at, base):",
+        "elif False:",
+        RETENTION,
+    ),
+    Mutation(
+        "a shortening folds one entry too few",
+        f"{S}/trimming.py",
+        "state_body(fold.state), base.kept",
+        "base.state, base.kept",
+        RETENTION,
+    ),
+    Mutation(
+        "a beginning with fewer labels than were known",
+        f"{S}/sql_store.py",
+        "if not known.state.taint.labels <= fold.state.taint.labels:",
+        "if False:",
+        RETENTION,
+    ),
+    Mutation(
+        "what a message is held against is not kept",
+        f"{M}/retention.py",
+        "return isinstance(entry, Transcribed | Erased)",
+        "return isinstance(entry, Erased)",
+        f"{STORES} {RETENTION}",
+    ),
+    Mutation(
+        "kept entries are not held against the base",
+        f"{S}/audit.py",
+        "if (count, previous) != (base.kept, base.keeping):",
+        "if False:",
+        RETENTION,
+    ),
+    Mutation(
+        "a kept head behind the beginning counts as whole",
+        f"{S}/audit.py",
+        "if exported == head.digest:",
+        "if exported in (None, head.digest):",
+        "tests/unit/test_retention_commands.py",
+    ),
+    Mutation(
+        "a signature by any key",
+        f"{S}/signing.py",
+        "if not fits:",
+        "if False:",
+        "tests/unit/test_retention_commands.py -k signed",
+    ),
+    # --- what an operator hands on
+    Mutation(
+        "a queue of spans without a bound",
+        "interlock/telemetry.py",
+        "queue.Queue(self._room)",
+        "queue.Queue(0)",
+        "tests/unit/test_telemetry.py",
+    ),
+    Mutation(
+        "a call waits for its span",
+        "interlock/telemetry.py",
+        "self._queue.put_nowait(_Told(",
+        "self._queue.put(_Told(",
+        "tests/unit/test_telemetry.py -k gone",
+    ),
+    Mutation(
+        "two decisions of one name",
+        f"{M}/decision_log.py",
+        "pack([namespace, conversation, number, document])",
+        "pack([namespace, conversation, document])",
+        "tests/unit/test_decision_log.py",
+    ),
+    Mutation(
+        "a queued write goes away with its task",
+        f"{G}/drivers.py",
+        "await asyncio.shield(asyncio.get_running_loop().run_in_executor(_writers(), answer))",
+        "await asyncio.get_running_loop().run_in_executor(_writers(), answer)",
+        "tests/faults/test_async_stores.py -k sqlite",
+    ),
     # --- what a document says
     Mutation(
         "own private labels left out of the forecast",

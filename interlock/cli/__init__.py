@@ -43,7 +43,8 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         ),
         "init": Listed("interlock.cli.init:init", "Write a starter: configuration, a control, its test, a scenario."),
         "journal": Listed(
-            "interlock.cli.journal:journal", "Verify journals, keep and compare their heads, export decisions."
+            "interlock.cli.journal:journal",
+            "Verify journals, keep their heads, shorten them, export decisions and spans.",
         ),
         "prove": Listed("interlock.cli.prove:prove", "Prove laws of the controls on every abstract document."),
         "replay": Listed(

@@ -65,6 +65,7 @@ def info(configuration: Path, named: str | None, as_json: bool) -> None:
                 "namespace": one.namespace,
                 "conversations": one.conversations,
                 "entries": one.entries,
+                "dropped": one.dropped,
                 "messages": one.messages,
                 "last": one.last,
             }
@@ -72,9 +73,9 @@ def info(configuration: Path, named: str | None, as_json: bool) -> None:
         ]
         print_json({"schema": SCHEMA, "namespaces": rows})
         return
-    table = Table("namespace", "conversations", "entries", "messages", "last entry", box=None)
+    table = Table("namespace", "conversations", "entries", "dropped", "messages", "last entry", box=None)
     for one in counted:
-        numbers = (one.conversations, one.entries, one.messages)
+        numbers = (one.conversations, one.entries, one.dropped, one.messages)
         table.add_row(Text(printable(one.namespace)), *map(str, numbers), one.last[:19])
     console().print(table)
 
@@ -94,9 +95,9 @@ def export(
     """
     with opened(configuration, named) as found:
         view = found.within(namespace)
-        checked = audit.verified(view, conversation)
+        checked = audit.verified(view, conversation, found.key)
         with written(out) as file:
-            head = audit.signed_head(checked.head, namespace, conversation)
+            head = audit.signed_head(checked.head, namespace, conversation, found.key)
             print(json.dumps({"head": head}), file=file)
             for link in audit.chain(view, conversation):
                 line = {"sequence": link.sequence, "digest": link.digest, "entry": json.loads(link.body)}
@@ -176,8 +177,10 @@ def purge(
     Age is by the last entry's time, as its writer's clock told it.
     """
     now = datetime.now(UTC)
-    limit = stamp(now - _age(older_than)) if older_than else ""
+    limit = stamp(now - age(older_than)) if older_than else ""
     names: list[str] = []
+    messages = entries = 0
+    labels: set[str] = set()
     with opened(configuration, named) as found:
         view = found.within(namespace)
         idle = set(_idle(view, limit)) if limit else set()
@@ -185,15 +188,26 @@ def purge(
             if limit and one not in idle:
                 continue
             names.append(one)
+            messages += view.contents(one)
             if yes:
                 view.erase(one, at=stamp(now))
+            held = view.head(one)
+            entries, labels = entries + held.sequence - view.base(one).sequence, labels | set(held.labels)
         if names and yes:
             found.settle()
     if as_json:
-        print_json({"erased": yes, "conversations": names})
+        remains = {"entries": entries, "labels": sorted(labels)}
+        print_json({"erased": yes, "conversations": names, "messages": messages, "remains": remains})
     else:
         what = "erased" if yes else "would be erased; --yes does it"
-        console().print(f"content of {len(names)} conversations {what}")
+        console().print(f"{messages} messages of {len(names)} conversations {what}")
+        console().print(
+            Text(
+                f"what remains: {entries} entries with digests, lengths, names of tools and sources, ids of calls;"
+                f" labels: {', '.join(map(printable, sorted(labels))) or 'none'}; facts of the namespace, see"
+                " `interlock store forget`"
+            )
+        )
 
 
 def _idle(view: SqlNamespace, limit: str) -> Any:
@@ -203,7 +217,8 @@ def _idle(view: SqlNamespace, limit: str) -> Any:
         after = page[-1]
 
 
-def _age(text: str) -> timedelta:
+def age(text: str) -> timedelta:
+    """How long ago, as people write it. Raises Misconfigured."""
     found = re.fullmatch(r"([1-9][0-9]{0,4})([hd])", text)
     if not found:
         raise Misconfigured(f"--older-than {text!r}: write a number of hours or days, such as 36h or 30d")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import sys
 import time
@@ -77,10 +78,7 @@ def key_from(file: Path | None) -> bytes:
     """
     if file is None:
         return b""
-    try:
-        key = file.read_bytes()
-    except OSError as error:
-        raise Misconfigured(f"{file}: can't be read: {error.strerror}") from None
+    key = read_file(file)
     if len(key) < 16:
         raise Misconfigured(f"{file}: {len(key)} bytes are too few for a key")
     return key
@@ -106,6 +104,50 @@ def meant(store: SqlStore, namespace: str | None, conversation: str | None) -> I
         while page := view.conversations(after=after, limit=500):
             yield from ((view, one) for one in page)
             after = page[-1]
+
+
+def read_file(path: Path) -> bytes:
+    """A file that an option names.
+
+    Raises:
+        Misconfigured: it can't be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Misconfigured(f"{path}: can't be read: {error.strerror}") from None
+
+
+def lines_of(path: Path) -> Iterator[Any]:
+    """Every line of a file of JSON lines, which may be compressed, as a value.
+
+    Raises:
+        Misconfigured: it can't be read, or is none.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+            for line in file:
+                yield json.loads(line)
+    except (OSError, EOFError, ValueError) as error:
+        what = error.strerror if isinstance(error, OSError) and error.strerror else "it is no file of JSON lines"
+        raise Misconfigured(f"{path}: can't be read: {what}") from None
+
+
+def durable(path: Path) -> None:
+    """See that a file that was written is on the disk, whatever happens next.
+
+    Raises:
+        JournalUnavailable: it may not be.
+    """
+    try:
+        for place in (path, path.absolute().parent):
+            descriptor = os.open(place, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+    except OSError as error:
+        raise JournalUnavailable(f"{path}: {error.strerror}") from None
 
 
 def progress(items: Iterable[Any], what: str) -> Iterator[Any]:

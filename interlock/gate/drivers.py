@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextvars
 import inspect
+import os
 import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from interlock.errors import Bug, EngineUnavailable, InterlockError, JournalUnavailable, MemoryUnavailable, Refused
 from interlock.gate.effects import (
@@ -29,7 +32,11 @@ from interlock.model.results import Allowed, ToolResult, finished
 from interlock.model.state import State
 from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
 
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
 T = TypeVar("T")
+MAX_WRITERS: Final = 32
 MAX_REMEMBERED: Final = 4096
 MAX_PAGES: Final = 256
 Run = Callable[[str, dict[str, Any]], Any]
@@ -231,10 +238,27 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
 
 
 async def _elsewhere(world: World, effect: Effect) -> Any:
-    """In a worker thread. A task that is cancelled meanwhile may still have written: what it wrote stands."""
+    """In a worker thread. A task that is cancelled meanwhile leaves the write to finish: what it wrote stands.
+
+    The threads are the journal's own: in the loop's pool, tools that take a minute would hold up every decision.
+    """
     import asyncio  # loaded already: this runs in its loop
 
-    return await asyncio.to_thread(world.answer, effect)
+    answer = partial(contextvars.copy_context().run, world.answer, effect)
+    # Shielded: one that still waits for a thread would be dropped otherwise, and with it the outcome of a call.
+    return await asyncio.shield(asyncio.get_running_loop().run_in_executor(_writers(), answer))
+
+
+_WRITERS: Final[dict[int, ThreadPoolExecutor]] = {}  # by process: threads don't cross a fork
+
+
+def _writers() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # loaded late: a journal in memory needs none
+
+    found = _WRITERS.get(os.getpid())
+    if found is None:  # of two threads that get here at once one keeps a pool that nobody else uses
+        found = _WRITERS.setdefault(os.getpid(), ThreadPoolExecutor(MAX_WRITERS, "interlock-journal"))
+    return found
 
 
 async def _translating(effect: Effect, reply: Any) -> Any:

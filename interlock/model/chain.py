@@ -50,7 +50,8 @@ def seal(sequence: int, previous: Digest, body: bytes) -> Sealed:
 
 
 def _link(sequence: int, previous: Digest, body: bytes) -> Digest:
-    return digest("entry", b"%d\0%b\0%b" % (sequence, previous.encode(), body))
+    # What stands where a digest should may be anything that a database can hold.
+    return digest("entry", b"%d\0%b\0%b" % (sequence, previous.encode("utf-8", "surrogatepass"), body))
 
 
 def head(sequence: int, last: Digest, labels: Sequence[Label], key: bytes = b"") -> Head:
@@ -79,16 +80,21 @@ def authentic(held: Head, key: bytes = b"") -> None:
         raise Tampered(held.sequence, "the head was not made with this key")
 
 
-def verify(entries: Sequence[Sealed], held: Head, key: bytes = b"") -> None:
+def verify(
+    entries: Sequence[Sealed], held: Head, key: bytes = b"", *, after: int = 0, previous: Digest = GENESIS
+) -> None:
     """Check a chain against the head that was held apart.
+
+    Args:
+        after, previous: place and digest of the last entry that was dropped, when the journal was shortened. Whether
+            they are what the chain says is the caller's to check (:func:`interlock.model.retention.begins`).
 
     Raises:
         Tampered: with the first broken place. A chain that is shorter or longer than its head, and a head that was
             made with another key, are broken too.
     """
     authentic(held, key)
-    previous = GENESIS
-    for place, entry in enumerate(entries, 1):
+    for place, entry in enumerate(entries, after + 1):
         if entry.sequence != place:
             raise Tampered(place, f"holds number {entry.sequence}")
         if entry.previous != previous:
@@ -100,5 +106,5 @@ def verify(entries: Sequence[Sealed], held: Head, key: bytes = b"") -> None:
         if place > held.sequence:
             raise Tampered(place, "stands after the head")
         previous = entry.digest
-    if len(entries) < held.sequence:
-        raise Tampered(len(entries) + 1, f"is missing: the head names {held.sequence} entries")
+    if after + len(entries) < held.sequence:
+        raise Tampered(after + len(entries) + 1, f"is missing: the head names {held.sequence} entries")

@@ -145,6 +145,18 @@ class PostgresChoice(BaseModel):
 JournalChoice: TypeAlias = Annotated[MemoryChoice | SqliteChoice | PostgresChoice, Field(discriminator="kind")]
 
 
+class OtelChoice(BaseModel):
+    """A collector that spans of guarded calls go to. ``headers_from`` names an environment variable: ``k=v,k2=v2``."""
+
+    model_config = _STRICT
+    endpoint: Annotated[str, Field(min_length=1)]
+    headers_from: str = ""
+    service: Annotated[str, Field(min_length=1)] = "interlock"
+    queue: Annotated[int, Field(ge=1, le=1_000_000)] = 2048
+    timeout: Annotated[float, Field(gt=0, le=600, strict=False)] = 10.0
+    plaintext: bool = False
+
+
 class Configuration(BaseModel):
     """``interlock.toml``. Paths are relative to the file. Tools may stand here, in ``manifest`` files, or in both."""
 
@@ -157,6 +169,7 @@ class Configuration(BaseModel):
     bundle: BundleChoice | None = None
     engine: EngineChoice = Field(default_factory=EmbeddedChoice)
     journal: JournalChoice | None = None
+    otel: OtelChoice | None = None
     tools: dict[str, Any] = {}
     servers: dict[str, Any] = {}
 

@@ -313,6 +313,29 @@ class Checkpointed:
     kind: Literal["checkpointed"] = "checkpointed"
 
 
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """Every entry up to ``through`` was dropped: the journal begins behind it, with a state that is stored beside.
+
+    Only a beginning that fits all of this, in a chain that fits its head, is believed
+    (:mod:`interlock.model.retention`).
+
+    Attributes:
+        through, last: place and digest of the last entry that was dropped.
+        state: digest of the state after it.
+        kept, keeping: how many of the dropped entries stay beside because messages are held against them, and what
+            they chain to.
+    """
+
+    at: str
+    through: int
+    last: Digest
+    state: Digest
+    kept: int
+    keeping: Digest
+    kind: Literal["trimmed"] = "trimmed"
+
+
 Entry: TypeAlias = (
     Opened
     | Typed
@@ -332,6 +355,7 @@ Entry: TypeAlias = (
     | Transcribed
     | Erased
     | Checkpointed
+    | Trimmed
 )
 
 

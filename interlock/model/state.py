@@ -33,6 +33,7 @@ from interlock.model.entries import (
     Sent,
     Summarised,
     Transcribed,
+    Trimmed,
     Typed,
 )
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
@@ -197,7 +198,7 @@ def apply(state: State, entry: Entry) -> State:
             return state if state.summary is None else replace(state, summary=None)
         case RolledBack():
             return _shortened(state, entry.after)
-        case Forked() | Remembered() | Sent() | Erased() | Checkpointed():
+        case Forked() | Remembered() | Sent() | Erased() | Checkpointed() | Trimmed():
             return state  # somebody else begins or is told: nothing about this conversation's labels
         case Transcribed():
             new = len(entry.contents)

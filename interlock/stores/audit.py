@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,42 +13,63 @@ from interlock.errors import Tampered
 from interlock.model.chain import GENESIS, Head, Sealed, authentic, seal
 from interlock.model.checkpoints import state_body, state_digest
 from interlock.model.digests import Digest
-from interlock.model.entries import Checkpointed, Entry, Erased, Opened, decode
+from interlock.model.entries import Checkpointed, Entry, Erased, Opened, Trimmed, decode
 from interlock.model.labels import Label, label
+from interlock.model.retention import Base, begins, kept_link
 from interlock.model.state import State, apply
 from interlock.ports import Namespace
+from interlock.stores.archive import Archive
+from interlock.stores.trimming import started
 
 PAGE: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A conversation whose chain fits its head from the first entry to the last."""
+    """A conversation whose chain fits its head from the first entry to the last.
+
+    ``dropped`` entries before those are no longer there; a ``trimmed`` entry names what they folded to.
+    """
 
     head: Head
     entries: int
     messages: int
+    dropped: int = 0
 
 
-def chain(view: Namespace, conversation: str) -> Iterator[Sealed]:
-    """The whole chain, page by page."""
-    after = 0
+def chain(view: Namespace, conversation: str, after: int = 0) -> Iterator[Sealed]:
+    """The whole chain that stands, page by page."""
     while page := view.entries(conversation, after=after, limit=PAGE):
         yield from page
-        after += len(page)
+        after = page[-1].sequence
 
 
 def verified(view: Namespace, conversation: str, key: bytes = b"") -> Verified:
     """Hold everything that is stored of a conversation against its head (T10): every entry, every checkpoint, every
-    message. Entries that are written meanwhile are left to the next time.
+    message, and what stands in for entries that were dropped. Entries that are written meanwhile are left to the next
+    time.
 
     Raises:
         Tampered: at the first broken place.
         JournalUnavailable: there is none, or it can't be read.
     """
+    while True:
+        base = view.base(conversation)
+        try:
+            return _verified(view, conversation, base, key)
+        except Tampered:
+            if view.base(conversation).sequence <= base.sequence:
+                raise
+            # It was shortened meanwhile: what was looked at is gone, and has been held against its head by that.
+
+
+def _verified(view: Namespace, conversation: str, base: Base, key: bytes) -> Verified:
     held = view.head(conversation)
     authentic(held, key)
-    state, place, previous, erased = State(), 0, GENESIS, 0
+    fold = started(base)
+    state, place, previous = fold.state, fold.sequence, fold.digest
+    newest: Trimmed | None = None
+    erased = _kept(view, conversation, base)
     for link in chain(view, conversation):
         if place == held.sequence:
             break
@@ -62,13 +83,54 @@ def verified(view: Namespace, conversation: str, key: bytes = b"") -> Verified:
             raise Tampered(place, "a conversation is opened once, first")
         if isinstance(entry, Checkpointed) and entry.state != state_digest(state_body(state)):
             raise Tampered(place, "names another state than the entries give")
+        newest = entry if isinstance(entry, Trimmed) else newest
         erased += entry.messages if isinstance(entry, Erased) else 0
         state, previous = apply(state, entry), link.digest
     if place < held.sequence:
         raise Tampered(place + 1, f"is missing: the head names {held.sequence} entries")
     if previous != held.digest or tuple(sorted(state.exposure)) != held.labels:
         raise Tampered(place, "is not the entry that the head names")
-    return Verified(held, place, _messages(view, conversation, state, erased))
+    begins(base, newest)
+    messages = _messages(view, conversation, state, erased)
+    return Verified(held, place - base.sequence, messages, base.sequence)
+
+
+def _kept(view: Namespace, conversation: str, base: Base) -> int:
+    """Are the dropped entries that messages are held against what the base says? How many messages they say are gone.
+
+    Raises:
+        Tampered: at the first broken place.
+    """
+    count = erased = after = 0
+    previous = GENESIS
+    while page := view.kept(conversation, after=after, limit=PAGE):
+        for one in page:
+            link = kept_link(one.sequence, previous, one.body)
+            if link.digest != one.digest or one.sequence > base.sequence:
+                raise Tampered(one.sequence, "was kept for its messages, and was changed or does not follow")
+            entry = decode(one.body, one.sequence)
+            erased += entry.messages if isinstance(entry, Erased) else 0
+            count, previous, after = count + 1, link.digest, one.sequence
+    if (count, previous) != (base.kept, base.keeping):
+        raise Tampered(after + 1, f"is missing: {base.kept} dropped entries were kept for their messages")
+    return erased
+
+
+def older(view: Namespace, conversation: str, before: str) -> int:
+    """The last entry of those at the beginning that were all written before a time, by the clocks of their writers.
+
+    0 when there is nothing that is worth dropping: no entry, or none but what an earlier shortening wrote.
+
+    Raises:
+        Tampered, JournalUnavailable: it is damaged, or can't be read.
+    """
+    last, worth = 0, False
+    for link in chain(view, conversation):
+        entry = decode(link.body, link.sequence)
+        if entry.at >= before:
+            break
+        last, worth = link.sequence, worth or not isinstance(entry, Trimmed)
+    return last if worth else 0
 
 
 def _messages(view: Namespace, conversation: str, state: State, erased: int) -> int:
@@ -107,19 +169,47 @@ def _signature(value: dict[str, Any], key: bytes) -> str:
     return hmac.new(key, b"interlock/kept-head/v1\0" + data, hashlib.sha256).hexdigest()
 
 
-def reaches(view: Namespace, kept: Any, key: bytes = b"") -> None:
+def reaches(view: Namespace, kept: Any, key: bytes = b"", archive: Archive | None = None) -> None:
     """Is what a head said, that was kept somewhere else, still so? A shorter chain and another past are found.
+
+    Args:
+        archive: of entries that were dropped, in which the head's may be; it must have been held against the journal.
 
     Raises:
         Tampered: it is not, or the head is none, or is not signed with this key.
         JournalUnavailable: the conversation is gone, or can't be read.
     """
     conversation, head = _read(kept, view.name, key)
+    dropped = view.base(conversation).sequence
+    if head.sequence <= dropped:
+        exported = None if archive is None else archive.digest_of(view.name, conversation, head.sequence)
+        if exported == head.digest:
+            return
+        if exported is not None:
+            raise Tampered(head.sequence, "is not the entry that a head that was kept names")
+        # Whoever forges a beginning behind this head would be found by it only if this counts as broken.
+        raise Tampered(
+            head.sequence,
+            f"was dropped since, with all up to {dropped}; compare it with the archive of that, and keep a new head",
+        )
     found = view.entries(conversation, after=head.sequence - 1, limit=1)
     if not found:
         now = view.head(conversation).sequence
         raise Tampered(now + 1, f"is missing: a head that was kept names {head.sequence} entries")
     if found[0].digest != head.digest:
+        raise Tampered(head.sequence, "is not the entry that a head that was kept names")
+
+
+def fits_saved(sealed: Sequence[Sealed], kept: Any, key: bytes = b"") -> None:
+    """The same for a journal that was saved to a file, whose heads are kept without a name.
+
+    Raises:
+        Tampered: it is shorter than the head says, or another one, or the head is none.
+    """
+    _, head = _read(kept, "", key)
+    if head.sequence > len(sealed):
+        raise Tampered(len(sealed) + 1, f"is missing: a head that was kept names {head.sequence} entries")
+    if sealed[head.sequence - 1].digest != head.digest:
         raise Tampered(head.sequence, "is not the entry that a head that was kept names")
 
 

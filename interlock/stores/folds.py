@@ -16,7 +16,7 @@ from interlock.locks import LEAF
 from interlock.model.chain import GENESIS, seal
 from interlock.model.checkpoints import read_state, state_digest
 from interlock.model.digests import Digest
-from interlock.model.entries import Checkpointed, Opened, decode
+from interlock.model.entries import Checkpointed, Opened, Trimmed, decode
 from interlock.model.state import State, apply
 
 # In remembered values (digests, labels, calls), each some 150 bytes: together at most about 75 MB.
@@ -27,11 +27,15 @@ CHECKPOINT_EVERY: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The state after entry ``sequence``, whose digest is ``digest``."""
+    """The state after entry ``sequence``, whose digest is ``digest``.
+
+    ``trimmed`` is the newest entry among those that were folded here which says where the journal begins.
+    """
 
     state: State
     sequence: int
     digest: Digest
+    trimmed: Trimmed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def advanced(fold: Fold, links: Iterable[Link]) -> Fold:
     Raises:
         Tampered: the first link that does not follow.
     """
-    state, place, previous = fold.state, fold.sequence, fold.digest
+    state, place, previous, trimmed = fold.state, fold.sequence, fold.digest, fold.trimmed
     for link in links:
         place += 1
         if link.sequence != place:
@@ -62,8 +66,10 @@ def advanced(fold: Fold, links: Iterable[Link]) -> Fold:
         entry = decode(link.body, place)
         if isinstance(entry, Opened) != (place == 1):
             raise Tampered(place, "a conversation is opened once, first")
+        if isinstance(entry, Trimmed):
+            trimmed = entry
         state, previous = apply(state, entry), link.digest
-    return Fold(state, place, previous)
+    return Fold(state, place, previous, trimmed)
 
 
 def from_checkpoint(body: bytes, before: Link, checkpoint: Link) -> Fold | None:

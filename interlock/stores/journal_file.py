@@ -47,6 +47,15 @@ def read_journal(path: str | os.PathLike[str], key: bytes = b"") -> list[Entry]:
         JournalUnavailable: a file is missing or can't be read.
         Tampered: the first place at which the journal is not what the head says.
     """
+    return [decode(one.body, one.sequence) for one in read_sealed(path, key)[0]]
+
+
+def read_sealed(path: str | os.PathLike[str], key: bytes = b"") -> tuple[list[Sealed], Head]:
+    """The same as links, each of which is an entry of this version, with the head that they fit.
+
+    Raises:
+        JournalUnavailable, Tampered: see :func:`read_journal`.
+    """
     file = Path(path)
     try:
         lines = file.read_bytes().splitlines()
@@ -57,7 +66,9 @@ def read_journal(path: str | os.PathLike[str], key: bytes = b"") -> list[Entry]:
         raise Tampered(0, f"not a journal of version {VERSION}")
     sealed = [_sealed(line, place) for place, line in enumerate(lines[1:], 1)]
     verify(sealed, held, key)
-    return [decode(one.body, one.sequence) for one in sealed]
+    for one in sealed:
+        decode(one.body, one.sequence)
+    return sealed, held
 
 
 def _object(line: bytes, place: int) -> dict[str, Json]:

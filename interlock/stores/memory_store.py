@@ -10,11 +10,15 @@ from dataclasses import dataclass, field
 
 from interlock.errors import Conflict, JournalUnavailable
 from interlock.locks import LEAF
-from interlock.model.chain import GENESIS, Head, Sealed, head, seal
+from interlock.model.chain import Head, Sealed, head, seal
+from interlock.model.digests import Digest
 from interlock.model.entries import Entry, Erased, encode
 from interlock.model.names import conversation_name, namespace_name
 from interlock.model.records import Change, StoredMessage, read_body
+from interlock.model.retention import BARE, Base, trimmed
 from interlock.model.state import State, apply
+from interlock.stores.folds import Link
+from interlock.stores.trimming import cut
 from interlock.stores.turns import Plan, bodies_of, first_of, later, planned
 
 
@@ -30,6 +34,18 @@ class _Record:
     state: State = field(default_factory=State)
     entries: list[Sealed] = field(default_factory=list)
     messages: list[_Stored] = field(default_factory=list)
+    base: Base = BARE
+    kept: list[Sealed] = field(default_factory=list)
+
+    @property
+    def place(self) -> int:
+        """Of the last entry."""
+        return self.base.sequence + len(self.entries)
+
+    @property
+    def last(self) -> Digest:
+        """Digest of the last entry."""
+        return self.entries[-1].digest if self.entries else self.base.digest
 
 
 class MemoryStore:
@@ -121,15 +137,37 @@ class MemoryNamespace:
 
     def entries(self, conversation: str, *, after: int = 0, limit: int | None = None) -> tuple[Sealed, ...]:
         """See :meth:`interlock.ports.Namespace.entries`."""
-        found = self._record(conversation).entries[max(0, after) :]
+        with LEAF:
+            record = self._record(conversation)
+            found = record.entries[max(0, after - record.base.sequence) :]
         return tuple(found if limit is None else found[:limit])
+
+    def base(self, conversation: str) -> Base:
+        """See :meth:`interlock.ports.Namespace.base`."""
+        return self._record(conversation).base
+
+    def kept(self, conversation: str, *, after: int = 0, limit: int) -> tuple[Sealed, ...]:
+        """See :meth:`interlock.ports.Namespace.kept`."""
+        return tuple(one for one in self._record(conversation).kept if one.sequence > after)[:limit]
+
+    def trim(self, conversation: str, *, through: int, at: str) -> State:
+        """See :meth:`interlock.ports.Namespace.trim`."""
+        with LEAF:
+            record = self._record(conversation)
+            if through <= record.base.sequence:
+                return record.state
+            links = [Link(one.sequence, one.body, one.digest) for one in record.entries]
+            made = cut(record.base, links, through)
+            entries = record.entries[through - record.base.sequence :]
+            record.kept += made.kept
+            record.base, record.entries = made.base, entries
+            return self._write(record, Plan((trimmed(at, made.base),)))
 
     def head(self, conversation: str) -> Head:
         """See :meth:`interlock.ports.Namespace.head`."""
         with LEAF:
             record = self._record(conversation)
-            last = record.entries[-1].digest
-            return head(len(record.entries), last, tuple(record.state.exposure), self._store.key)
+            return head(record.place, record.last, tuple(record.state.exposure), self._store.key)
 
     def conversations(self, *, after: str = "", limit: int = 100) -> tuple[str, ...]:
         """See :meth:`interlock.ports.Namespace.conversations`."""
@@ -177,14 +215,14 @@ class MemoryNamespace:
         return record
 
     def _write(self, record: _Record, plan: Plan) -> State:
-        state, previous = record.state, record.entries[-1].digest if record.entries else GENESIS
+        state, previous = record.state, record.last
         sealed: list[Sealed] = []
-        for place, entry in enumerate(plan.entries, len(record.entries) + 1):
+        for place, entry in enumerate(plan.entries, record.place + 1):
             state = apply(state, entry)
             sealed.append(seal(place, previous, encode(entry)))
             previous = sealed[-1].digest
         # All or nothing: everything that could fail has happened by now.
-        first = len(record.entries) + 1
+        first = record.place + 1
         cuts = list(plan.cuts)
         for number in range(len(plan.rows) + 1):
             while cuts and cuts[0].row == number:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from interlock.errors import Conflict, JournalUnavailable, Tampered
+from interlock.errors import Conflict, JournalUnavailable, Refused, Tampered
 from interlock.model.chain import GENESIS, Head, Sealed, authentic, head, seal
 from interlock.model.checkpoints import state_body, state_digest
 from interlock.model.digests import Digest
@@ -20,27 +20,34 @@ from interlock.model.entries import Checkpointed, Entry, Erased, Transcribed, de
 from interlock.model.labels import Label
 from interlock.model.names import conversation_name, namespace_name
 from interlock.model.records import Change, StoredMessage, message_digest, read_body
+from interlock.model.retention import BARE, Base, begins, trimmed
 from interlock.model.state import State, apply
 from interlock.stores import statements as say
 from interlock.stores.folds import BEGINNING, CHECKPOINT_EVERY, Fold, Folds, Link, advanced, from_checkpoint
 from interlock.stores.sql import CommitUnknown, Cursor, Database, Rows, Taken, Values, as_bytes, as_int, as_text
+from interlock.stores.trimming import Cut, cut, started
 from interlock.stores.turns import Plan, bodies_of, first_of, later, planned
 
 Ask: TypeAlias = Callable[[str, Values], Rows]
 PAGE: Final = 5000
 MAX_AT_ONCE: Final = 200  # entries; a statement takes 65,535 values
+ALREADY: Final = "another process has shortened this journal meanwhile; look again"
 NEVER: Final = (1 << 62) + 0  # beyond every place
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How much of a namespace is stored, and the time of its last entry by its writer's clock."""
+    """How much of a namespace is stored, and the time of its last entry by its writer's clock.
+
+    ``dropped`` entries are no longer there: their journals were shortened.
+    """
 
     namespace: str
     conversations: int
     entries: int
     messages: int
     last: str
+    dropped: int = 0
 
 
 class SqlStore:
@@ -69,11 +76,13 @@ class SqlStore:
             JournalUnavailable: it could not be read.
         """
         stored = {as_text(name): count for name, count in self.database.rows(say.COUNT_MESSAGES)}
+        dropped = {as_text(name): int(count) for name, count in self.database.rows(say.COUNT_DROPPED)}
         found = []
         for name, conversations, entries in self.database.rows(say.COUNT):
             last = self.database.rows(say.LAST, (as_bytes(name),))
             written = as_text(last[0][0]) if last else ""
-            found.append(Counted(as_text(name), conversations, int(entries), stored.get(as_text(name), 0), written))
+            gone, messages = dropped.get(as_text(name), 0), stored.get(as_text(name), 0)
+            found.append(Counted(as_text(name), conversations, int(entries) - gone, messages, written, gone))
         return tuple(found)
 
 
@@ -169,11 +178,15 @@ class SqlNamespace:
 
     def entries(self, conversation: str, *, after: int = 0, limit: int | None = None) -> tuple[Sealed, ...]:
         """See :meth:`interlock.ports.Namespace.entries`."""
+        # With the one before, in one snapshot: its digest is what the first one follows.
+        most = NEVER if limit is None else limit + 1
+        found = self.database.rows(say.ENTRIES, (*self._key_of(conversation), max(0, after) - 1, most))
         previous = GENESIS
-        if after > 0:
-            before = self.database.rows(say.ENTRIES, (*self._key_of(conversation), after - 1, 1))
-            previous = Digest(as_text(before[0][2])) if before else previous
-        found = self.database.rows(say.ENTRIES, (*self._key_of(conversation), after, NEVER if limit is None else limit))
+        if found and as_int(found[0][0]) <= after:
+            previous, found = Digest(as_text(found[0][2])), found[1:]
+        elif found and as_int(found[0][0]) > 1:
+            previous = self.base(conversation).digest
+        found = found if limit is None else found[:limit]
         if not found:
             self.head(conversation)  # raises when there is no such conversation
         sealed = []
@@ -181,6 +194,67 @@ class SqlNamespace:
             sealed.append(Sealed(as_int(sequence), previous, as_bytes(body), Digest(as_text(digest))))
             previous = sealed[-1].digest
         return tuple(sealed)
+
+    def base(self, conversation: str) -> Base:
+        """See :meth:`interlock.ports.Namespace.base`."""
+        self.head(conversation)  # raises when there is no such conversation
+        return self._base(conversation, self.database.rows)
+
+    def kept(self, conversation: str, *, after: int = 0, limit: int) -> tuple[Sealed, ...]:
+        """See :meth:`interlock.ports.Namespace.kept`."""
+        rows = self.database.rows(say.KEPT, (*self._key_of(conversation), after, limit))
+        return tuple(Sealed(one.sequence, GENESIS, one.body, one.digest) for one in map(_link, rows))
+
+    def trim(self, conversation: str, *, through: int, at: str) -> State:
+        """See :meth:`interlock.ports.Namespace.trim`. The folding is done before anything is locked."""
+        before = self.base(conversation)
+        if through <= before.sequence:
+            return self.state(conversation)
+        try:
+            made = self._cut(conversation, before, through)
+        except (Refused, Tampered):
+            if self._base(conversation, self.database.rows) == before:
+                raise
+            raise Conflict(ALREADY) from None  # what was read was dropped while it was read
+        entry, name = trimmed(at, made.base), self._key_of(conversation)
+
+        def work(cursor: Cursor) -> _Written:
+            fold = self._locked(cursor, conversation)
+            if self._base(conversation, cursor.rows) != before:
+                raise Conflict(ALREADY)
+            last = cursor.rows(say.ENTRIES, (*name, through - 1, 1))
+            if not last or as_text(last[0][2]) != made.base.digest:
+                raise Tampered(through, "is not the entry that was verified before")
+            cursor.run_many(say.KEEP, [(*name, one.sequence, one.body, one.digest.encode()) for one in made.kept])
+            base = made.base
+            cursor.run(
+                say.SET_BASE,
+                (*name, base.sequence, base.digest.encode(), base.state, base.kept, base.keeping.encode()),
+            )
+            cursor.run(say.DROP, (*name, through))
+            cursor.run(say.DROP_CHECKPOINT, (*name, through))
+            new, (link,) = _sealed(fold, [entry])
+            cursor.run(say.ENTRY, (*name, link.sequence, link.body, link.digest.encode()))
+            if cursor.run(say.ADVANCE_UNUSED, (*self._headed(new, at)[:-1], *name, *_mark(fold))) != 1:
+                raise Conflict("another writer moved the head; load the state again")
+            return _Written(new, Plan((entry,)), (link.digest,))
+
+        return self._done(conversation, work)
+
+    def _cut(self, conversation: str, base: Base, through: int) -> Cut:
+        """Where a journal would begin, with everything in it held against its head."""
+        after, links = base.sequence, list[Link]()
+        while after < through:
+            page = self.database.rows(say.ENTRIES, (*self._key_of(conversation), after, min(PAGE, through - after)))
+            if not page:
+                break
+            links += map(_link, page)
+            after = links[-1].sequence
+        made = cut(base, links, through)
+        fold, held = self._folded(conversation, self.database.rows, made.fold)
+        begins(base, fold.trimmed)
+        self._fitting(fold, held)
+        return made
 
     def head(self, conversation: str) -> Head:
         """See :meth:`interlock.ports.Namespace.head`."""
@@ -241,6 +315,11 @@ class SqlNamespace:
 
         return self._done(conversation, work)
 
+    def contents(self, conversation: str) -> int:
+        """How many messages still have their content: what :meth:`erase` would erase. Raises JournalUnavailable."""
+        ((count,),) = self.database.rows(say.CONTENTS, self._key_of(conversation))
+        return as_int(count)
+
     def _checked(self, conversation: str, rows: Rows) -> tuple[StoredMessage, ...]:
         """Messages held against the entries that name them."""
         contents = self._contents(conversation, sorted({as_int(row[1]) for row in rows}))
@@ -263,12 +342,9 @@ class SqlNamespace:
         found: dict[int, tuple[Digest, ...]] = {}
         for start in range(0, len(sequences), 200):
             part = sequences[start : start + 200]
-            marks = ", ".join("?" * len(part))
-            statement = (
-                "SELECT sequence, body FROM interlock_entries"  # noqa: S608 - marks only
-                f" WHERE namespace = ? AND conversation = ? AND sequence IN ({marks})"
-            )
-            for sequence, body in self.database.rows(statement, (*self._key_of(conversation), *part)):
+            statement = say.SOME_ENTRIES.format(", ".join("?" * len(part)))
+            name = self._key_of(conversation)
+            for sequence, body in self.database.rows(statement, (*name, *part, *name, *part)):
                 entry = decode(as_bytes(body), as_int(sequence))
                 if isinstance(entry, Transcribed):
                     found[sequence] = entry.contents
@@ -295,19 +371,45 @@ class SqlNamespace:
         """
         # Known before the store is asked: what it then says can only be the same or later.
         known = self._folds.known((self._name, conversation))
-        fold = known
-        if not known.sequence:
-            fold = self._checkpoint(conversation, ask)
-        try:
-            fold, held = self._folded(conversation, ask, fold)
-        except Tampered:
-            if not fold.sequence or known.sequence:
-                raise
-            # Behind a checkpoint something does not fit. The entries alone say where.
-            fold, held = self._folded(conversation, ask, BEGINNING)
+        fold = known if known.sequence else self._checkpoint(conversation, ask)
+        if not fold.sequence:
+            fold, held = self._begun(conversation, ask)
+        else:
+            try:
+                fold, held = self._folded(conversation, ask, fold)
+            except Tampered:
+                # Behind a checkpoint something does not fit: the entries alone say where. Behind what this process has
+                # seen it is damage, unless that very part was dropped since.
+                if known.sequence and self._base(conversation, ask).sequence <= known.sequence:
+                    raise
+                fold, held = self._begun(conversation, ask)
+                if not known.state.taint.labels <= fold.state.taint.labels:
+                    raise Tampered(fold.sequence, "labels that were here are gone: the store went back") from None
         self._fitting(fold, held)
         self._remember(conversation, fold)
         return fold
+
+    def _begun(self, conversation: str, ask: Ask) -> tuple[Fold, Head]:
+        """The fold of everything from where the journal begins, which a journal that is shortened meanwhile moves."""
+        base = BARE
+        while True:
+            try:
+                fold, held = self._folded(conversation, ask, started(base))
+                begins(base, fold.trimmed)
+            except Tampered:
+                newer = self._base(conversation, ask)
+                if newer.sequence <= base.sequence:
+                    raise
+                base = newer
+            else:
+                return fold, held
+
+    def _base(self, conversation: str, ask: Ask) -> Base:
+        for sequence, digest, state, kept, keeping in ask(say.BASE, self._key_of(conversation)):
+            return Base(
+                as_int(sequence), Digest(as_text(digest)), as_bytes(state), as_int(kept), Digest(as_text(keeping))
+            )
+        return BARE
 
     def _folded(self, conversation: str, ask: Ask, fold: Fold) -> tuple[Fold, Head]:
         while True:
@@ -463,7 +565,7 @@ def _sealed(fold: Fold, entries: Sequence[Entry]) -> tuple[Fold, list[Sealed]]:
         state = apply(state, entry)
         sealed.append(seal(place, previous, encode(entry)))
         previous = sealed[-1].digest
-    return Fold(state, place, previous), sealed
+    return Fold(state, place, previous, fold.trimmed), sealed
 
 
 def _mark(fold: Fold) -> tuple[bytes | int, ...]:

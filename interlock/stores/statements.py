@@ -38,6 +38,27 @@ SAVE = (
     "INSERT INTO interlock_checkpoints (namespace, conversation, sequence, body) VALUES (?, ?, ?, ?)"
     " ON CONFLICT (namespace, conversation) DO UPDATE SET sequence = excluded.sequence, body = excluded.body"
 )
+BASE = "SELECT sequence, digest, state, kept, keeping FROM interlock_bases WHERE namespace = ? AND conversation = ?"
+SET_BASE = (
+    "INSERT INTO interlock_bases (namespace, conversation, sequence, digest, state, kept, keeping)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (namespace, conversation) DO UPDATE SET sequence = excluded.sequence,"
+    " digest = excluded.digest, state = excluded.state, kept = excluded.kept, keeping = excluded.keeping"
+)
+KEEP = "INSERT INTO interlock_kept (namespace, conversation, sequence, body, digest) VALUES (?, ?, ?, ?, ?)"
+KEPT = (
+    "SELECT sequence, body, digest FROM interlock_kept"
+    " WHERE namespace = ? AND conversation = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+)
+# In one statement, so in one snapshot: an entry that is moved meanwhile is in one of the two.
+SOME_ENTRIES = (
+    "SELECT sequence, body FROM interlock_entries WHERE namespace = ? AND conversation = ? AND sequence IN ({0})"
+    " UNION ALL"
+    " SELECT sequence, body FROM interlock_kept WHERE namespace = ? AND conversation = ? AND sequence IN ({0})"
+)
+DROP = "DELETE FROM interlock_entries WHERE namespace = ? AND conversation = ? AND sequence <= ?"
+DROP_CHECKPOINT = "DELETE FROM interlock_checkpoints WHERE namespace = ? AND conversation = ? AND sequence <= ?"
+# Like ADVANCE, but nobody has used the conversation: it is as old as it was.
+ADVANCE_UNUSED = ADVANCE.replace(", stamp = ?", "")
 MESSAGE = (
     "INSERT INTO interlock_messages (namespace, conversation, place, entry, slot, body, retired)"
     " VALUES (?, ?, ?, ?, ?, ?, 0)"
@@ -51,11 +72,13 @@ COLUMNS = "SELECT place, entry, slot, body, retired FROM interlock_messages WHER
 NEWEST = f"{COLUMNS} AND retired = 0 AND place > ? AND place < ? ORDER BY place DESC LIMIT ?"
 OLDEST = f"{COLUMNS} AND place > ? ORDER BY place LIMIT ?"
 ERASE = "UPDATE interlock_messages SET body = ? WHERE namespace = ? AND conversation = ? AND length(body) > 0"
+CONTENTS = "SELECT COUNT(*) FROM interlock_messages WHERE namespace = ? AND conversation = ? AND length(body) > 0"
 ERASE_SUMMARIES = "UPDATE interlock_summaries SET body = ? WHERE namespace = ? AND conversation = ?"
 NAMES = (
     "SELECT conversation FROM interlock_heads WHERE namespace = ? AND conversation > ? ORDER BY conversation LIMIT ?"
 )
 COUNT = "SELECT namespace, COUNT(*), SUM(sequence) FROM interlock_heads GROUP BY namespace ORDER BY namespace"
+COUNT_DROPPED = "SELECT namespace, SUM(sequence) FROM interlock_bases GROUP BY namespace"
 LAST = "SELECT stamp FROM interlock_heads WHERE namespace = ? ORDER BY stamp DESC LIMIT 1"
 IDLE = (
     "SELECT conversation FROM interlock_heads WHERE namespace = ? AND stamp < ? AND conversation > ?"

@@ -8,7 +8,7 @@ from typing import Final
 
 from interlock.errors import Refused, TurnConflict
 from interlock.model.digests import NO_DIGEST
-from interlock.model.entries import Admitted, Entry, Opened, Transcribed
+from interlock.model.entries import Admitted, Entry, Opened, Transcribed, Trimmed
 from interlock.model.messages import Role
 from interlock.model.records import Change, message_body, message_digest
 from interlock.model.state import State, apply
@@ -122,7 +122,9 @@ def later(entries: Sequence[Entry]) -> None:
     """Entries for a conversation that exists.
 
     Raises:
-        Refused: one would open it again.
+        Refused: one would open it again, or says that entries were dropped, which only dropping them says.
     """
     if any(isinstance(entry, Opened) for entry in entries):
         raise Refused("a conversation is opened once, first")
+    if any(isinstance(entry, Trimmed) for entry in entries):
+        raise Refused("a journal is shortened by `trim`, which writes its own entry")

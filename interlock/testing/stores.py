@@ -21,11 +21,13 @@ from typing import Any, Final, TypeAlias
 
 from interlock.errors import Conflict, JournalUnavailable, Refused, TurnConflict
 from interlock.model.chain import verify
+from interlock.model.checkpoints import read_state
 from interlock.model.digests import NO_DIGEST
-from interlock.model.entries import Admitted, Decided, Entry, Observed, Opened, Transcribed, decode
+from interlock.model.entries import Admitted, Decided, Entry, Failed, Observed, Opened, Transcribed, Trimmed, decode
 from interlock.model.labels import Label
 from interlock.model.messages import Image, Message, Text, ToolAnswer, ToolUse
 from interlock.model.records import Change
+from interlock.model.retention import BARE, begins, trimmed
 from interlock.model.state import State, apply
 from interlock.ports import Namespace, Store
 
@@ -377,6 +379,49 @@ def check_erasing(factory: Factory) -> None:
 # --- threads and processes --------------------------------------------------------------------------------------------
 
 
+def check_trimming(factory: Factory) -> None:
+    """A shortened journal is the same conversation: state, messages, head, whoever has it open (T2, T10, T11)."""
+    store, other = factory(), factory()
+    view = store.within(fresh())
+    name = begun(view)
+    missing(lambda: view.trim("c-never-was", through=1, at=AT))
+    missing(lambda: view.base("c-never-was"))
+    assert view.base(name) == BARE
+    view.append(name, [admitted(WEB), decided(1), decided(2)])
+    view.record(name, [change(Message.user("one"), Message.user("two"))], at=AT, turn=0)
+    view.append(name, [Failed(AT, 1, True, "gone", doubt=True), admitted(FILES)])
+    view.erase(name, at=AT)
+    view.record(name, [change(Message.user("three"), keep=1)], at=AT, turn=1)
+    second = other.within(view.name)
+    known, length = second.state(name), view.head(name).sequence  # a process that has it open since before
+    refused(lambda: view.trim(name, through=length + 1, at=AT))
+    refused(lambda: view.append(name, [trimmed(AT, BARE)]))
+    whole = check_chain(view, name)
+    for through in (4, 4, 6, length):
+        stands = view.head(name).sequence + (through > view.base(name).sequence)
+        assert view.trim(name, through=through, at=AT) == known, "what a journal folds to has changed"
+        assert view.head(name).sequence == stands, "shortening is one entry, and none where nothing is left to drop"
+        assert view.base(name).sequence == through
+        entries = check_chain(view, name)
+        assert entries[: length - through] == whole[through:], "other entries than the old ones are gone"
+        fresh_one = factory()
+        for one in (view, second, fresh_one.within(view.name)):
+            assert one.state(name) == known, "a shortened journal loads as another conversation"
+            assert [shown.message for shown in one.messages(name)] == [None, Message.user("three")]
+            assert len(one.messages_ever(name, limit=9)) == 3
+        fresh_one.close()
+    # Everybody goes on from there, also who has seen nothing of it.
+    after = second.append(name, [Observed(AT, 2, True, NO_DIGEST, 0), admitted("private:mail")])
+    assert after.version == known.version + 2
+    assert "private:mail" in labels(view.state(name))
+    assert not view.state(name).in_flight, "a call that was under way is forgotten"
+    conflict(lambda: view.append(name, [decided(3)], expected=known.version))
+    view.record(name, [change(Message.user("four"), keep=2)], at=AT, turn=2)
+    check_chain(second, name)
+    store.close()
+    other.close()
+
+
 def check_two_threads(factory: Factory) -> None:
     """Two threads on one conversation: no label is lost, no place is given twice, one turn ends per version."""
     store = factory()
@@ -539,12 +584,14 @@ def labels(state: State) -> set[str]:
 
 def check_chain(view: Namespace, name: str, key: bytes = b"") -> list[Entry]:
     """The chain fits its head, folds to the state, and gives the same in pages (T10, T11); its entries."""
-    sealed = view.entries(name)
-    verify(sealed, view.head(name), key)
-    paged = [one for start in range(0, len(sealed), 700) for one in view.entries(name, after=start, limit=700)]
+    sealed, base = view.entries(name), view.base(name)
+    verify(sealed, view.head(name), key, after=base.sequence, previous=base.digest)
+    ends = range(base.sequence, base.sequence + len(sealed), 700)
+    paged = [one for start in ends for one in view.entries(name, after=start, limit=700)]
     assert paged == list(sealed), "the pages of a chain are not the chain"
     entries = [decode(one.body, one.sequence) for one in sealed]
-    state = State()
+    begins(base, next((one for one in reversed(entries) if isinstance(one, Trimmed)), None))
+    state = read_state(base.state)
     for entry in entries:
         state = apply(state, entry)
     assert state == view.state(name), "the state is not the fold of the entries"
@@ -588,6 +635,7 @@ CHECKS: Final[Sequence[Callable[[Factory], None]]] = (
     check_many_messages,
     check_conflicts,
     check_erasing,
+    check_trimming,
     check_two_threads,
 )
 PROCESS_CHECKS: Final[Sequence[Callable[[Factory], None]]] = (check_two_processes,)

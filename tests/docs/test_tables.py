@@ -31,6 +31,7 @@ from interlock.model.configuration import (
     Configuration,
     MemoryChoice,
     OpaChoice,
+    OtelChoice,
     PostgresChoice,
     SqliteChoice,
 )
@@ -38,6 +39,7 @@ from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
 from interlock.model.scenario import CallStep, Scenario, Step, Story
 from interlock.model.settings import AddressBook, Settings
+from interlock.model.telemetry import ATTRIBUTES
 from interlock.model.tools import Kind
 from interlock.policy.builtins import ALLOWED
 from interlock.policy.opa_faults import OUT, Fault
@@ -91,9 +93,11 @@ DIGESTED = {
     "bundle": "texts of controls and settings, wherever the files stand; the revision that every decision carries",
     "call": "one exact call: server, name and canonical arguments",
     "content": "a text that a tool gave or a person typed",
+    "decision": "the name of a decision, and the trace of a conversation",
     "document": "a document that was asked",
     "entry": "one link of the chain",
     "fact": "a fact with the labels that are bound to it",
+    "kept": "one link of the chain of dropped entries that stay beside",
     "manifest": "all specs together",
     "message": "a message of a stored transcript, with the labels that cover it",
     "parcel": "a parcel with the labels that are bound to it",
@@ -156,11 +160,17 @@ def rows_of(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
 
 
+def attributes() -> str:
+    rows = ["| attribute | meaning |", "|---|---|"]
+    return "\n".join([*rows, *(f"| `{one.name}` | {one.meaning} |" for one in ATTRIBUTES)])
+
+
 GENERATED: list[tuple[str, str, Callable[[], str]]] = [
     ("settings.md", "settings", settings),
     ("settings.md", "address_book", kinds_of_the_address_book),
     ("writing-policies.md", "builtins", builtins),
     ("cli.md", "commands", commands),
+    ("journal.md", "attributes", attributes),
     ("spec.md", "entries", journal_entries),
     ("spec.md", "digests", kinds_of_digests),
 ]
@@ -240,6 +250,14 @@ def test_keys_of_an_opa_server() -> None:
     rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "opa.md", "checked: opa keys"))}
     assert list(rows) == list(OpaChoice.model_fields)
     for name, one in OpaChoice.model_fields.items():
+        default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
+        assert rows[name][1] == default, name
+
+
+def test_keys_of_the_collector() -> None:
+    rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "configuration.md", "checked: otel keys"))}
+    assert list(rows) == list(OtelChoice.model_fields)
+    for name, one in OtelChoice.model_fields.items():
         default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
         assert rows[name][1] == default, name
 

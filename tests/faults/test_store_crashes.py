@@ -39,9 +39,9 @@ KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
 class Nursery:
-    def __init__(self) -> None:
+    def __init__(self, module: str = "tests.faults.turns_that_die") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tests.faults.turns_that_die"],
+            [sys.executable, "-W", "ignore", "-m", module],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

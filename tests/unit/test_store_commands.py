@@ -207,11 +207,25 @@ def test_export_of_decisions(ids: list[str]) -> None:
 
 
 def test_purge(ids: list[str]) -> None:
-    assert told("store", "purge", "--namespace", "ana") == {"erased": False, "conversations": sorted(ids[:2])}
+    would = told("store", "purge", "--namespace", "ana")
+    assert would == {
+        "erased": False,
+        "conversations": sorted(ids[:2]),
+        "messages": 2,
+        "remains": {"entries": 12, "labels": ["private:notes"]},
+    }
+    assert "what remains: 12 entries" in run("store", "purge", "--namespace", "ana").stdout
     assert told("store", "info")["namespaces"][0]["messages"] == 2
     assert told("store", "purge", "--namespace", "ana", "--older-than", "1h", "--yes")["conversations"] == []
     done = told("store", "purge", "--namespace", "ana", "--conversation", ids[0], "--yes")
-    assert done == {"erased": True, "conversations": [ids[0]]}
+    assert done == {
+        "erased": True,
+        "conversations": [ids[0]],
+        "messages": 1,
+        "remains": {"entries": 7, "labels": ["private:notes"]},
+    }
+    again_nothing = told("store", "purge", "--namespace", "ana", "--conversation", ids[0], "--yes")
+    assert again_nothing["messages"] == 0
     left = b"".join(one.read_bytes() for one in Path("data").iterdir())
     assert b"hello \\u0000 bob" in left
     assert b"hello \\u0000 ana" not in left, "erased content is still on the disk"
