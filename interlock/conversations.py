@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from interlock.errors import Refused, Tampered, TurnConflict
 from interlock.gate.conversation import Conversation, SystemClock, new_id
 from interlock.gate.steps import stamp
-from interlock.model.entries import Entry, Opened, Resumed
+from interlock.model.entries import Entry, Opened, Resumed, RolledBack
 from interlock.model.labels import EVERY_LEG
 from interlock.model.messages import Message, Role
 from interlock.model.records import Change, StoredMessage, changes_between
@@ -129,6 +130,8 @@ class _Keeper:
 
     def keep(self, old: Transcript, new: Transcript, entry: Entry) -> None:
         """A rewrite and what it replaced are on record when it happens."""
+        if isinstance(entry, RolledBack):
+            entry = replace(entry, kept=entry.kept + self.base)  # the messages that were not loaded are still there
         self.record((_kept(old), _kept(new)), (entry,))
 
     def record(self, states: Sequence[Transcript], entries: Sequence[Entry] = (), outcome: Any = None) -> None:

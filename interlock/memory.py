@@ -22,7 +22,7 @@ from interlock.model.entries import Remembered
 from interlock.model.facts import MAX_FOUND, Fact, Selection, Vector, fact_of, vector_of, words_of
 from interlock.model.labels import Label
 from interlock.model.messages import Message
-from interlock.model.quoting import as_result, enclosed
+from interlock.model.quoting import as_result, enclosed, indented
 from interlock.model.summaries import spoken
 from interlock.ports import Clock, Facts
 
@@ -138,7 +138,8 @@ class Memory:
             conversation.take_in(fact.recalled, f"memory {fact.id}", fact.text)
         if not found:
             return Recall()
-        body = "\n".join(f"- ({fact.id}, {fact.at[:10]}) {fact.text}" for fact in found)
+        # Indented, so that no line of one fact passes for the beginning of another.
+        body = "\n".join(f"- ({fact.id}, {fact.at[:10]}) {indented(fact.text or '')}" for fact in found)
         mark = mark_for(body)
         text = enclosed(body, mark, what="Notes that were recalled from memory")
         brought = joined(fact.recalled for fact in found)

@@ -19,6 +19,7 @@ from interlock.errors import Bug, InterlockError, MemoryUnavailable, Refused, Su
 from interlock.gate.conversation import Conversation, SystemClock
 from interlock.gate.marks import mark_for
 from interlock.gate.steps import stamp
+from interlock.model.digests import Digest
 from interlock.model.entries import Summarised
 from interlock.model.messages import Message, Role
 from interlock.model.quoting import as_result, enclosed
@@ -28,9 +29,11 @@ from interlock.model.summaries import (
     SummaryRequest,
     checked_summary,
     in_force,
+    is_of,
     labels_of,
     rendered,
     spoken,
+    tail_of,
 )
 from interlock.model.transcript import Cover
 from interlock.model.windows import Count, Plan, WindowLimits, estimated_tokens, plan
@@ -57,14 +60,37 @@ class RunBudget:
     seconds: float = 60.0
     cancelled: Callable[[], bool] = lambda: False
     _ends: float = field(init=False, default=0.0)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._ends = time.monotonic() + self.seconds
+
+    def take(self) -> bool:
+        """Spend one pass. False: none is left. Calls of one run may come from several threads."""
+        with self._lock:
+            if not self.left:
+                return False
+            self.passes -= 1
+            return True
+
+    @property
+    def over(self) -> bool:
+        """Is no summary waited for any more? A pass that was spent already may still be."""
+        return self.cancelled() or not time.monotonic() < self._ends
 
     @property
     def left(self) -> float:
         """Seconds; 0 when nothing may be spent any more."""
         return max(0.0, self._ends - time.monotonic()) if self.passes > 0 and not self.cancelled() else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The messages as they stood at one moment, with what covers them and the summary that is in force for them."""
+
+    messages: tuple[Message, ...]
+    covers: tuple[Cover, ...]
+    summary: StoredSummary | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +101,7 @@ class _Pass:
     previous: StoredSummary | None
     covers: tuple[Cover, ...]
     prefix: tuple[Message, ...]
+    tail: tuple[Digest, ...]
     covered: int
     anew: bool
 
@@ -121,9 +148,13 @@ class ContextWindow:
         return self._planned()[0]
 
     def summary(self) -> StoredSummary | None:
-        """The summary that is in force, or None. Raises MemoryUnavailable."""
+        """The summary that is in force for these messages, or None. Raises MemoryUnavailable."""
+        transcript = self.conversation.transcript
+        return self._in_force(*spoken(transcript.messages, transcript.covers))
+
+    def _in_force(self, messages: tuple[Message, ...], covers: tuple[Cover, ...]) -> StoredSummary | None:
         state = self.conversation.state
-        if state.summary is None:
+        if state.summary is None or not is_of(state.summary, messages, covers, self._earlier):
             return None
         stored = self._summaries.summary(self.conversation.namespace, self.conversation.id, state.summary.content)
         return in_force(state, stored)
@@ -140,18 +171,17 @@ class ContextWindow:
         """
         budget = budget or RunBudget()
         while True:
-            now, summary, messages = self._planned()
-            begun = self._begun(now, summary, messages, budget)
+            now, view = self._planned()
+            begun = self._begun(now, view, budget)
             if begun is None:
-                return self._shown(now, summary, messages)
+                return self._shown(now, view)
             try:
                 text = self._waited(self._request(begun, budget), budget)
                 self._kept(begun, text, budget)
             except Bug:
                 raise
             except Exception as error:
-                self._failed(now, error)
-                return self._shown(now, summary, messages)
+                return self._without(error)
 
     async def acontext(self, budget: RunBudget | None = None) -> tuple[Message, ...]:
         """Like :meth:`context`, in an event loop; a synchronous summariser runs in a worker thread.
@@ -162,55 +192,50 @@ class ContextWindow:
 
         budget = budget or RunBudget()
         while True:
-            now, summary, messages = self._planned()
-            begun = self._begun(now, summary, messages, budget)
+            now, view = self._planned()
+            begun = self._begun(now, view, budget)
             if begun is None:
-                return self._shown(now, summary, messages)
+                return self._shown(now, view)
             try:
-                request = self._request(begun, budget)
-                async with asyncio.timeout(budget.left):
-                    assert self._summarise is not None
-                    if inspect.iscoroutinefunction(self._summarise):
-                        text: Any = await self._summarise(request)
-                    else:
-                        text = await asyncio.to_thread(self._summarise, request)
-                        text = await text if inspect.isawaitable(text) else text
-                self._kept(begun, text, budget)
+                asked = asyncio.ensure_future(self._asked(self._request(begun, budget)))
+                try:
+                    while not asked.done() and not budget.over:
+                        await asyncio.wait({asked}, timeout=_POLL)
+                finally:
+                    asked.cancel()  # nothing happens to one that is done
+                if not asked.done():
+                    raise TimeoutError("the summariser did not answer in time")
+                self._kept(begun, asked.result(), budget)
             except Bug:
                 raise
             except Exception as error:
-                self._failed(now, error)
-                return self._shown(now, summary, messages)
+                return self._without(error)
 
     # --- one summary ------------------------------------------------------------------------------------------------
 
-    def _planned(self) -> tuple[Plan, StoredSummary | None, tuple[Message, ...]]:
+    def _planned(self) -> tuple[Plan, _View]:
         transcript = self.conversation.transcript
-        messages, _ = spoken(transcript.messages, transcript.covers)
-        summary = self.summary()
+        messages, covers = spoken(transcript.messages, transcript.covers)
+        summary = self._in_force(messages, covers)
         covered = 0 if summary is None else summary.covered
-        if covered > self._earlier + len(messages):
-            summary, covered = None, 0
         if covered < self._earlier:
             raise Refused(
                 f"{self._earlier - covered} messages that are in no summary were not loaded; load the conversation with"
                 " more of its messages"
             )
-        return plan(messages, covered - self._earlier, self.limits, self._count), summary, messages
+        view = _View(messages, covers, summary)
+        return plan(messages, covered - self._earlier, self.limits, self._count), view
 
-    def _begun(
-        self, now: Plan, summary: StoredSummary | None, messages: tuple[Message, ...], budget: RunBudget
-    ) -> _Pass | None:
+    def _begun(self, now: Plan, view: _View, budget: RunBudget) -> _Pass | None:
         """The next summary; None when none is due, or none can be made and none is required."""
-        if now.batch is None or self._summarise is None or not budget.left:
+        if now.batch is None or self._summarise is None or not budget.take():
             now.check()
             return None
         first, end = now.batch
-        _, covers = spoken(self.conversation.transcript.messages, self.conversation.transcript.covers)
-        budget.passes -= 1
-        anew = summary is None and self.conversation.state.summary is not None
-        covered = self._earlier + end
-        return _Pass(messages[first:end], summary, covers[first:end], messages[:end], covered, anew)
+        anew = view.summary is None and self.conversation.state.summary is not None
+        messages, covers = view.messages[:end], view.covers[:end]
+        tail = tail_of(messages, covers)
+        return _Pass(messages[first:], view.summary, covers[first:], messages, tail, self._earlier + end, anew)
 
     def _request(self, begun: _Pass, budget: RunBudget) -> SummaryRequest:
         previous = begun.previous.text if begun.previous is not None else ""
@@ -234,8 +259,7 @@ class ContextWindow:
 
         thread = threading.Thread(target=contextvars.copy_context().run, args=(ask,), daemon=True)
         thread.start()
-        limit = time.monotonic() + request.seconds
-        while thread.is_alive() and time.monotonic() < limit and not budget.cancelled():
+        while thread.is_alive() and not budget.over:
             thread.join(_POLL)
         if thread.is_alive():
             raise TimeoutError("the summariser did not answer in time")
@@ -249,16 +273,16 @@ class ContextWindow:
 
     def _kept(self, begun: _Pass, text: object, budget: RunBudget) -> None:
         """Store the text, then put it on record with its labels. Only what is on record is ever shown."""
-        if budget.cancelled():
-            raise TimeoutError("the run was cancelled")
+        if budget.over:
+            raise TimeoutError("the run was cancelled, or its time is over; the summary comes too late")
         labels = labels_of(begun.previous, begun.covers)
         summary = StoredSummary(begun.covered, checked_summary(text), labels)
         self._summaries.keep(self.conversation.namespace, self.conversation.id, summary)
         at = stamp(self._clock.now())
-        entry = Summarised(at, summary.covered, labels, summary.content, len(summary.text), begun.anew)
-        with (
-            self.conversation.hold()
-        ):  # no rewrite comes in between, after which these places would be those of other messages
+        size = len(summary.text)
+        entry = Summarised(at, summary.covered, labels, summary.content, size, begun.anew, begun.tail)
+        # Held, so that no rewrite comes in between, after which these places would be those of other messages.
+        with self.conversation.hold():
             transcript = self.conversation.transcript
             messages, _ = spoken(transcript.messages, transcript.covers)
             if messages[: len(begun.prefix)] != begun.prefix:
@@ -266,18 +290,30 @@ class ContextWindow:
             self.conversation.record(entry)
         self.failure = None
 
-    def _failed(self, now: Plan, error: Exception) -> None:
-        """Go on without the summary where that can be: what was to be summarised is shown as it is."""
+    def _without(self, error: Exception) -> tuple[Message, ...]:
+        """Go on without the summary where that can be: what was to be summarised is shown as it is by now."""
         if isinstance(error, InterlockError) and not isinstance(error, Refused | MemoryUnavailable):
             raise error  # the journal: nothing may go on that can't be recorded
         self.failure = error
+        now, view = self._planned()
         try:
-            now.check()
+            return self._shown(now, view)
         except SummaryRequired as required:
             raise required from error
 
-    def _shown(self, now: Plan, summary: StoredSummary | None, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    async def _asked(self, request: SummaryRequest) -> Any:
+        """The answer of any summariser; a synchronous one runs in a worker thread."""
+        import asyncio
+
+        assert self._summarise is not None
+        if inspect.iscoroutinefunction(self._summarise):
+            return await self._summarise(request)
+        answer = await asyncio.to_thread(self._summarise, request)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def _shown(self, now: Plan, view: _View) -> tuple[Message, ...]:
         now.check()
+        summary, messages = view.summary, view.messages
         instructions = tuple(one for one in self.conversation.messages if one.role is Role.SYSTEM)
         if summary is None:
             return (*instructions, *messages[now.start :])

@@ -17,15 +17,19 @@ from interlock.stores.sql_facts import SqlFacts
 
 @click.command()
 @click.option("--begin", is_flag=True, help="Your word that no agent has written an artifact yet.")
+@click.option("--lost", is_flag=True, help="Your word that a part of it is missing: a backup was put back. For good.")
 @which_store
 @json_option
-def artifacts(begin: bool, configuration: Path, named: str | None, as_json: bool) -> None:
-    """Verify the record of artifacts, or begin it.
+def artifacts(begin: bool, lost: bool, configuration: Path, named: str | None, as_json: bool) -> None:
+    """Verify the record of artifacts, begin it, or say that a part of it is lost.
 
     A record that was not begun, or is damaged, can vouch for nothing: whatever agents read is every leg. Exit code 1.
     """
     with opened(configuration, named) as found:
-        damage = (SqlArtifacts.begin(found) if begin else SqlArtifacts(found)).damage
+        if begin and lost:
+            raise Refused("a record is begun or lost; give one of the two")
+        made = SqlArtifacts.begin if begin else SqlArtifacts.lost if lost else SqlArtifacts
+        damage = made(found).damage
     if as_json:
         print_json({"whole": not damage, "damage": damage})
     else:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from interlock.gate.effects import Effect, LabelArtifacts, ReadArtifacts, ResolvePaths
-from interlock.model.artifacts import ANY, UNREADABLE, carrying, key, page_of, places, to_write
-from interlock.model.carried import Carried, admissions
+from interlock.model.artifacts import ANY, UNREADABLE, carrying, folder_of_pattern, key, page_of, places, to_write
+from interlock.model.carried import CLEAN, Carried, admissions
 from interlock.model.document import Asked
 from interlock.model.entries import Admitted, Failed, Observed
 from interlock.model.labels import Leg, leg_of
@@ -22,9 +22,17 @@ def keyed(one: Asked) -> Generator[Effect, Any, Asked]:
     """The call with the keys of the artifacts that it names."""
     if not one.spec.reads_from and not one.spec.writes_to:
         return one
-    reads = yield from _keys(places(one.spec.reads_from, one.arguments))
+    reads = yield from _keys(_also_folders(places(one.spec.reads_from, one.arguments)))
     writes = yield from _keys(places(one.spec.writes_to, one.arguments))
     return replace(one, reads=reads, writes=to_write(writes))
+
+
+def _also_folders(named: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What is read, with the folders of those that may be patterns."""
+    folders = [
+        folder_of_pattern(text) if kind == "path" and text not in (ANY, UNREADABLE) else "" for kind, text in named
+    ]
+    return [*named, *(("path", one) for one in folders if one)]
 
 
 def _keys(named: Sequence[tuple[str, str]]) -> Generator[Effect, Any, tuple[str, ...]]:
@@ -49,7 +57,7 @@ def loaded(one: Asked, namespace: str) -> Generator[Effect, Any, Asked]:
 
 def carried_by(kind: str, name: str, namespace: str) -> Generator[Effect, Any, Carried]:
     """What one artifact carries."""
-    keys = yield from _keys([(kind, name)])
+    keys = yield from _keys(_also_folders([(kind, name)]))
     carried: Carried = yield ReadArtifacts(keys, namespace)
     return carried
 
@@ -83,6 +91,28 @@ def read_by(allowed: Allowed, namespace: str, at: str, text: str) -> Generator[E
     carried: Carried = yield ReadArtifacts(allowed.reads, namespace)
     name = ", ".join(allowed.reads)
     return admissions(carried, at, name, words=heard_in(text)) if carried.labels else []
+
+
+def handed_on(allowed: Allowed, state: State, entry: Observed | Failed) -> Generator[Effect, Any, None]:
+    """Put on what the call wrote whatever it brought that nobody foresaw: labels that its result named, and labels that
+    came on what it read between the decision and the reading. A copy would lose them: its target got the labels that
+    its source had when the copy was decided.
+
+    Done before the outcome is on record. If it can't be done the result is withheld, and the call stays in flight.
+    """
+    if not allowed.writes:
+        return
+    spec = allowed.spec
+    declared = {*spec.private, *spec.untrusted, *spec.opens}
+    strange = tuple(one for one in entry.labels if one not in declared)
+    brought = Carried(strange, tuple((one, f"{spec.id} of {state.conversation}") for one in strange), heard=not strange)
+    if allowed.reads:
+        carried: Carried = yield ReadArtifacts(allowed.reads, state.namespace)
+        brought = brought.join(carried)
+    known = allowed.carried or CLEAN
+    if known.join(brought) != known:
+        # What else the conversation learnt since is not in it: the arguments were written before.
+        yield LabelArtifacts(allowed.writes, State(state.conversation, state.namespace), brought)
 
 
 def as_read(entry: Observed | Failed, allowed: Allowed, read: list[Admitted], text: str) -> Observed | Failed:

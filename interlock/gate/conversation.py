@@ -47,8 +47,9 @@ from interlock.model.origins import said_by_person
 from interlock.model.parcels import Parcel
 from interlock.model.pressure import Pressure, size_of
 from interlock.model.state import MAX_VOICES, State, all_doubts, apply, bounded, inherited
+from interlock.model.summaries import spoken
 from interlock.model.tools import Egress, ToolSpec
-from interlock.model.transcript import Cover, Snapshot, Transcript, answered, answers, ever, parted
+from interlock.model.transcript import Cover, Snapshot, Transcript, answered, answers, common, ever, parted
 from interlock.ports import Clock, Journal
 
 PASTED = Label("untrusted:paste")
@@ -185,6 +186,7 @@ class Conversation:
             brought.labels,
             voices=brought.voices,
             heard=brought.heard,
+            doubts=parcel.doubts,
             notes=brought.notes,
         )
         self._begin(opened, self._clock, Transcript())
@@ -267,8 +269,8 @@ class Conversation:
         """
         if type(text) is not str or not text:
             raise Refused("a parcel holds text")
-        carried = self.carried()
-        parcel = Parcel(new_id().replace("c-", "p-", 1), self._namespace, self._id, text, carried)
+        carried, doubts = self.carried(), all_doubts(self.state)
+        parcel = Parcel(new_id().replace("c-", "p-", 1), self._namespace, self._id, text, carried, doubts)
         parcel.encode()  # refused before anything is on record
         self.record(Sent(self._now(), parcel.id, carried.labels, content_digest(text), len(text)))
         return parcel
@@ -279,20 +281,25 @@ class Conversation:
         Raises:
             JournalUnavailable: not on record; then nobody may see the text.
         """
-        self.take_in(parcel.seen_from(self._namespace), f"parcel {parcel.id} of {parcel.conversation}", parcel.text)
+        name = f"parcel {parcel.id} of {parcel.conversation}"
+        self.take_in(parcel.seen_from(self._namespace), name, parcel.text, parcel.doubts)
         return parcel.text
 
-    def take_in(self, carried: Carried, name: str, text: str | None) -> None:
+    def take_in(self, carried: Carried, name: str, text: str | None, doubts: tuple[Digest, ...] = ()) -> None:
         """Join what something carries that no tool brought, each label under the place that it came from.
 
         Args:
             name: of what enters, for people.
             text: what enters, or None when nothing is shown yet.
+            doubts: calls that came along, of which nobody knows whether they happened.
 
         Raises:
             JournalUnavailable: not all of it is on record; then it must not be shown.
         """
-        for entry in admissions(carried, self._now(), name, text) if carried.labels else ():
+        if not carried.labels and not doubts:
+            return
+        first, *more = admissions(carried, self._now(), name, text)
+        for entry in (replace(first, doubts=doubts), *more):
             self.record(entry)
 
     # --- messages ---------------------------------------------------------------------------------------------------
@@ -384,7 +391,9 @@ class Conversation:
             old, state = self._transcript, self.state
             self._arm(before.messages, old.messages)
             new = old.rolled_back(before, self._cover(), lambda text: content_digest(text) in state.texts)
-            self._replace(new, RolledBack(self._now(), len(old.messages), len(new.messages)))
+            spoken_before, spoken_now = (spoken(one.messages, one.covers)[0] for one in (old, new))
+            kept = common(spoken_before, spoken_now)
+            self._replace(new, RolledBack(self._now(), len(old.messages), len(new.messages), kept))
 
     def _replace(self, new: Transcript, entry: Entry) -> None:
         if self._keeper is None:

@@ -154,8 +154,8 @@ def propose(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator
     for number, proposal, decision in decided:
         call_id, tool = proposal.call_id, str(proposal.tool or MALFORMED)
         if decision.verdict is Verdict.ALLOW and proposal.asked is not None:
-            asked_for = proposal.asked
-            allowed[call_id] = Allowed(number, asked_for.call, asked_for.spec, decision, asked_for.reads)
+            one = proposal.asked
+            allowed[call_id] = Allowed(number, one.call, one.spec, decision, one.reads, one.writes, one.carried)
             outcomes[call_id] = Outcome(tool, call_id, decision, number, pending=True, is_error=False)
         else:
             outcomes[call_id] = Outcome(tool, call_id, decision, number, for_model=refusal(decision))
@@ -221,6 +221,7 @@ def _recorded(
     for _ in range(MAX_RACES):
         state: State = yield LoadState(conversation)
         read = yield from artifact_steps.read_by(allowed, state.namespace, at, text)
+        yield from artifact_steps.handed_on(allowed, state, entry)
         try:
             yield Append(conversation, (*read, artifact_steps.as_read(entry, allowed, read, text)), state.version)
         except Conflict:
@@ -251,6 +252,9 @@ def _in_doubt(conversation: str, allowed: Allowed, error: BaseException) -> Step
         labels = (*spec.private, *spec.opens, *spec.untrusted)
         entry = Failed(stamp(now), allowed.number, True, class_name(error), labels, doubt=True)
         yield Append(conversation, (entry,), None)
+        if allowed.writes and allowed.reads:
+            state: State = yield LoadState(conversation)
+            yield from artifact_steps.handed_on(allowed, state, entry)
     except Bug:
         raise
     except Exception:

@@ -181,11 +181,15 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """The messages of a failed turn were taken back. The labels stay."""
+    """The messages of a failed turn were taken back. The labels stay.
+
+    ``kept``: so many of the first messages are the same as before; those in the system role don't count.
+    """
 
     at: str
     before: int
     after: int
+    kept: int = 0
     kind: Literal["rolled_back"] = "rolled_back"
 
 
@@ -233,6 +237,7 @@ class Summarised:
         labels: the join of everything that it summarises, earlier summaries included (T12).
         content: digest of its text.
         anew: made from the messages alone, since the text of the one before was lost; it takes that one's place.
+        tail: digests of the last messages that it covers, as a store names them: over another list it is not in force.
     """
 
     at: str
@@ -241,6 +246,7 @@ class Summarised:
     content: Digest
     length: int
     anew: bool = False
+    tail: tuple[Digest, ...] = ()
     kind: Literal["summarised"] = "summarised"
 
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeAlias
 
 from interlock.errors import Refused
@@ -155,12 +156,21 @@ def vector_of(numbers: Iterable[float]) -> Vector:
     Raises:
         Refused: not 1 to 4096 finite numbers, or all of them 0.
     """
-    vector = tuple(float(one) for one in numbers)
+    # One more than is taken, so that an embedder which never ends is found out.
+    vector = tuple(float(one) for one in islice(numbers, MAX_DIMENSIONS + 1))
     if not 0 < len(vector) <= MAX_DIMENSIONS or not all(map(math.isfinite, vector)) or not any(vector):
         raise Refused(f"an embedding is 1 to {MAX_DIMENSIONS} finite numbers, not all of them 0")
     return vector
 
 
 def _cosine(one: Vector, other: Vector) -> float:
+    # Scaled first: huge components would overflow to a cosine that is no number, and no order holds for that.
+    one, other = scaled(one), scaled(other)
     length = math.hypot(*one) * math.hypot(*other)
     return sum(a * b for a, b in zip(one, other, strict=True)) / length if length else 0.0
+
+
+def scaled(vector: Vector) -> Vector:
+    """The same direction, with 1 as the largest component."""
+    largest = max(map(abs, vector), default=0.0)
+    return tuple(one / largest for one in vector) if largest and math.isfinite(largest) else (0.0,) * len(vector)

@@ -37,6 +37,11 @@ def enclosed(text: str, mark: str, *, what: str, untrusted: bool = True) -> str:
     return f"{head}\n[{mark}]\n{text}\n[/{mark}]"
 
 
+def indented(text: str) -> str:
+    """The text with every line but the first one indented, so that no line of it passes for one of ours."""
+    return "\n  ".join(text.splitlines())
+
+
 def as_result(text: str, call_id: str, name: str) -> tuple[Message, Message]:
     """The text as the result of a call: the place where models expect data (T17)."""
     return Message.assistant("", ToolUse(call_id, name, {})), Message(Role.TOOL, (ToolAnswer(call_id, text),))

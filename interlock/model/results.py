@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -13,6 +13,9 @@ from interlock.model.calls import FrozenCall
 from interlock.model.canonical import MAX_DEPTH
 from interlock.model.decisions import Decision, Verdict
 from interlock.model.tools import ToolSpec
+
+if TYPE_CHECKING:
+    from interlock.model.carried import Carried
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +71,18 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """An allowed call that waits for its outcome: what may run, exactly. ``reads``: keys of the artifacts it reads."""
+    """An allowed call that waits for its outcome: what may run, exactly.
+
+    ``reads`` and ``writes`` are keys of artifacts, ``carried`` is what was on record of those that it reads.
+    """
 
     number: int
     call: FrozenCall
     spec: ToolSpec
     decision: Decision
     reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    carried: Carried | None = None
 
 
 @dataclass(frozen=True, slots=True)

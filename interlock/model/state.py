@@ -79,11 +79,15 @@ class Delegation:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The summary that stands for the first ``covered`` messages of the transcript, by the digest of its text."""
+    """The summary that stands for the first ``covered`` messages of the transcript, by the digest of its text.
+
+    ``tail``: digests of the last of them, by which a list is known to be the one that was summarised.
+    """
 
     covered: int
     content: Digest
     labels: tuple[Label, ...]
+    tail: tuple[Digest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +201,13 @@ def apply(state: State, entry: Entry) -> State:
             # Places mean something else now, so a summary of some of them stands for nothing. The labels stay.
             return state if state.summary is None else replace(state, summary=None)
         case RolledBack():
-            return _shortened(state, entry.after)
+            # By what is the same, not by how much is left: an older list may be longer than the summarised one.
+            return _shortened(state, entry.kept)
         case Forked() | Remembered() | Sent() | Erased() | Checkpointed() | Trimmed():
             return state  # somebody else begins or is told: nothing about this conversation's labels
         case Transcribed():
             new = len(entry.contents)
-            kept = _shortened(state, entry.keep)
+            kept = state if _stores_summarised(state, entry) else _shortened(state, entry.keep)
             return replace(kept, turn=entry.turn, length=entry.keep + new, places=state.places + new)
         case _:
             assert_never(entry)
@@ -296,6 +301,18 @@ def _shortened(state: State, kept: int) -> State:
     return replace(state, summary=None) if gone else state
 
 
+def _stores_summarised(state: State, entry: Transcribed) -> bool:
+    """Does a turn only add, and add the very messages that were summarised before they were stored?"""
+    summary = state.summary
+    if summary is None or entry.keep != state.length or not summary.tail:
+        return False
+    first = summary.covered - len(summary.tail)
+    places = range(max(first, entry.keep), summary.covered)
+    return summary.covered <= entry.keep + len(entry.contents) and all(
+        entry.contents[place - entry.keep] == summary.tail[place - first] for place in places
+    )
+
+
 def _summarised(state: State, entry: Summarised) -> State:
     """A summary that covers less than the one in force was overtaken. Its labels count all the same (T12)."""
     taint = _joined(state.taint, entry.labels, Source(entry.at, 0, "summary", entry.content))
@@ -308,7 +325,7 @@ def _summarised(state: State, entry: Summarised) -> State:
         # INVARIANT: a summary is never less tainted than the one before it, which it is made from.
         labels = tuple(sorted({*labels, *summary.labels}))
     if summary is None or entry.anew or entry.covered > summary.covered:
-        summary = Summary(entry.covered, entry.content, labels)
+        summary = Summary(entry.covered, entry.content, labels, entry.tail)
     return replace(heard, version=state.version + 1, taint=taint, summary=summary)
 
 

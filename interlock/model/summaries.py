@@ -14,12 +14,15 @@ from interlock.errors import Refused
 from interlock.model.digests import Digest, content_digest
 from interlock.model.labels import EVERY_LEG, Label, Leg, leg_of
 from interlock.model.messages import Image, Message, Role, Text, ToolAnswer, ToolUse
-from interlock.model.state import State
+from interlock.model.quoting import indented
+from interlock.model.records import message_body, message_digest
+from interlock.model.state import State, Summary
 from interlock.model.transcript import Cover
 from interlock.model.turns import written
 
 MAX_SUMMARY: Final = 16_384
 MAX_BLOCK: Final = 8192
+TAIL: Final = 4
 
 INSTRUCTIONS: Final = (
     "Summarise the record below for the assistant that will go on with this conversation: facts, decisions, open tasks,"
@@ -79,12 +82,14 @@ def checked_summary(text: object) -> str:
     """What a summariser answered.
 
     Raises:
-        Refused: no text, or more than a summary may be.
+        Refused: no text, a text with NUL, or more than a summary may be.
     """
     if type(text) is not str or not text.strip():
         raise Refused("the summariser gave no text")
     if len(text) > MAX_SUMMARY:
         raise Refused(f"the summary is longer than {MAX_SUMMARY} characters; ask for a shorter one")
+    if "\0" in text:
+        raise Refused("the summary holds NUL")
     return text.encode("utf-8", "replace").decode()
 
 
@@ -97,11 +102,35 @@ def in_force(state: State, stored: StoredSummary | None) -> StoredSummary | None
     return StoredSummary(stored.covered, stored.text, tuple(sorted({*stored.labels, *known.labels})))
 
 
+def tail_of(messages: Sequence[Message], covers: Sequence[Cover]) -> tuple[Digest, ...]:
+    """Digests of the last messages that a summary covers, by which their list is known again."""
+    last = zip(messages[-TAIL:], covers[-TAIL:], strict=True)
+    return tuple(message_digest(message_body(message, cover)) for message, cover in last)
+
+
+def is_of(known: Summary, messages: Sequence[Message], covers: Sequence[Cover], earlier: int) -> bool:
+    """Was this list summarised, as far as it is there to be looked at?
+
+    Places alone don't say so: another process may have ended another turn, or one that was never stored may have made
+    the summary, and then it would hide messages that are in no summary.
+
+    Args:
+        earlier: how many messages stand before this list.
+    """
+    end = known.covered - earlier
+    first = max(0, end - len(known.tail))
+    if not known.tail or end > len(messages):
+        return False
+    there = known.tail[len(known.tail) - max(0, end - first) :] if end > 0 else ()
+    return tail_of(messages[first : max(0, end)], covers[first : max(0, end)]) == there
+
+
 def rendered(previous: str, messages: Sequence[Message]) -> str:
-    """Earlier summary and messages as one text, each line of a message under its role."""
-    parts = [f"(earlier summary)\n{previous}"] if previous else []
+    """Earlier summary and messages as one text. Only a message of this role begins a line with it: what follows the
+    first line of a text is indented, or a text could go on in somebody else's name."""
+    parts = [f"(earlier summary) {indented(previous)}"] if previous else []
     for message in messages:
-        parts += [f"({message.role.value}{_kind(block)}) {_shown(block)}" for block in message.blocks]
+        parts += [f"({message.role.value}{_kind(block)}) {indented(_shown(block))}" for block in message.blocks]
     return "\n".join(parts)
 
 

@@ -50,6 +50,9 @@ class WindowLimits:
     batch_tokens: int = 16_000
 
     def __post_init__(self) -> None:
+        given = (self.messages, self.tokens, self.recent, self.backlog, self.batch, self.batch_tokens)
+        if any(type(one) is not int for one in given):
+            raise Refused("limits of a window are whole numbers; one that is infinite or no number would bound nothing")
         least = min(self.messages, self.tokens, self.recent, self.batch, self.batch_tokens)
         if least < 1 or self.backlog < 0:
             raise Refused("limits of a window are positive numbers; backlog may be 0")
@@ -108,7 +111,11 @@ def plan(messages: Sequence[Message], covered: int, limits: WindowLimits, count:
 
     Args:
         count: tokens of a list of messages; the more messages, the more tokens.
+
+    Raises:
+        Refused: ``count`` gave anything but a number of tokens.
     """
+    count = _checked(count)
     shown = messages[covered:]
     tokens = count(shown)
     many, large = len(shown) > limits.messages, tokens > limits.tokens
@@ -122,6 +129,18 @@ def plan(messages: Sequence[Message], covered: int, limits: WindowLimits, count:
         # One round that is larger than the window: no summary helps, since it can't be parted.
         return Plan(covered, None, required, f"{why}, and the round that is under way can't be summarised")
     return Plan(covered, (covered, end), required, why)
+
+
+def _checked(count: Count) -> Count:
+    """A count that is no number would compare as few enough for any limit."""
+
+    def counted(messages: Sequence[Message]) -> int:
+        tokens = count(messages)
+        if type(tokens) is not int or tokens < 0:
+            raise Refused("count= gives a whole number of tokens, 0 or more; without one nobody knows what fits")
+        return tokens
+
+    return counted
 
 
 def _end(

@@ -26,7 +26,9 @@ class MemoryFacts:
             known = facts.get(fact.id)
             if (known[0].revision if known else 0) != expected:
                 raise Conflict(f"fact {fact.id!r} is at revision {known[0].revision if known else 0}, not {expected}")
-            if known is None and len(facts) >= limit:
+            # What was forgotten has left its place to others, and needs one when it is written anew.
+            grows = known is None or known[0].text is None
+            if grows and sum(one.text is not None for one, _ in facts.values()) >= limit:
                 raise Refused(f"the namespace holds {limit} facts already; forget some")
             carried = fact.carried.join(known[0].carried) if known else fact.carried
             stored = renewed(fact, expected + 1, carried)

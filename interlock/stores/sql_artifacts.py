@@ -23,6 +23,7 @@ PAGE: Final = 5000
 _GENESIS: Final = b""
 _HEAD: Final = "SELECT sequence, digest, whole FROM interlock_artifact_head WHERE one = 1"
 _BEGIN: Final = "INSERT INTO interlock_artifact_head (one, sequence, digest, whole) VALUES (1, 0, ?, ?)"
+_LOSE: Final = "UPDATE interlock_artifact_head SET whole = ? WHERE one = 1"
 _ADVANCE: Final = "UPDATE interlock_artifact_head SET sequence = ?, digest = ? WHERE one = 1 AND sequence = ?"
 _ROW: Final = "INSERT INTO interlock_artifacts (sequence, artifact, namespace, labels, digest) VALUES (?, ?, ?, ?, ?)"
 _COLUMNS: Final = "SELECT sequence, artifact, namespace, labels, digest FROM interlock_artifacts"
@@ -67,6 +68,22 @@ class SqlArtifacts(SqlMemory):
         except Taken:
             pass  # somebody else began it at the same moment
         self._found = None
+        return self
+
+    @classmethod
+    def lost(cls, store: SqlStore) -> SqlArtifacts:
+        """Say that rows are missing, such as those since a backup that was put back: from now on it can vouch for
+        nothing, and never will again. An act of the operator. Processes that have it open must be started anew."""
+        self = cls(store)
+
+        def work(cursor: Cursor) -> None:
+            if not cursor.run(_LOSE, (b"lost",)):
+                cursor.run(_BEGIN, (_GENESIS, b"lost"))
+
+        try:
+            self._transact(work)
+        except Taken:  # somebody else began it at the same moment
+            self._transact(work)
         return self
 
     def carried(self, keys: Sequence[str], *, namespace: str) -> Carried:
@@ -121,6 +138,8 @@ class SqlArtifacts(SqlMemory):
         head = self._rows(_HEAD, ())
         if not head:
             return "the record of artifacts was never begun"
+        if bytes(head[0][2]) == b"lost":
+            return "the operator said that a part of the record of artifacts is lost"
         if bytes(head[0][2]) != b"whole":
             return "artifacts were written before their record was begun"
         after, last = 0, _GENESIS

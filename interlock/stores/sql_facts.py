@@ -14,7 +14,7 @@ from interlock.errors import Conflict, JournalUnavailable, MemoryUnavailable, Re
 from interlock.model.canonical import pack, parse
 from interlock.model.carried import LOST, Carried, decode, joined
 from interlock.model.digests import Digest, content_digest
-from interlock.model.facts import Fact, Selection, Vector, nearest, ranked, seal, words_in
+from interlock.model.facts import Fact, Selection, Vector, nearest, ranked, scaled, seal, words_in
 from interlock.model.labels import label
 from interlock.model.names import namespace_name
 from interlock.model.summaries import StoredSummary
@@ -34,7 +34,7 @@ _ONE: Final = f"{_FACT} WHERE f.namespace = ? AND f.fact = ?"
 _ALL: Final = f"{_FACT} WHERE f.namespace = ? AND f.body IS NOT NULL AND f.number > ? ORDER BY f.number LIMIT ?"
 _VECTORS: Final = f"{_FACT} WHERE f.namespace = ? AND f.vector IS NOT NULL ORDER BY f.number DESC LIMIT ?"
 _LABELS: Final = "SELECT revision, labels FROM interlock_fact_labels WHERE namespace = ? AND fact = ? ORDER BY revision"
-_COUNT: Final = "SELECT COUNT(*) FROM interlock_facts WHERE namespace = ?"
+_COUNT: Final = "SELECT COUNT(*) FROM interlock_facts WHERE namespace = ? AND body IS NOT NULL"
 _NEW: Final = (
     "INSERT INTO interlock_facts"
     " (revision, at, content, conversation, first, last, body, vector, seal, namespace, fact)"
@@ -45,7 +45,10 @@ _CHANGE: Final = (
     " vector = ?, seal = ? WHERE namespace = ? AND fact = ? AND revision = ?"
 )
 _LABEL: Final = "INSERT INTO interlock_fact_labels (labels, namespace, fact, revision) VALUES (?, ?, ?, ?)"
-_FORGET: Final = "UPDATE interlock_facts SET body = NULL, vector = NULL WHERE namespace = ? AND fact = ?"
+_FORGET: Final = (
+    "UPDATE interlock_facts SET body = NULL, vector = NULL"
+    " WHERE namespace = ? AND fact = ? AND revision = ? AND body IS NOT NULL"
+)
 _SUMMARY: Final = "SELECT body FROM interlock_summaries WHERE namespace = ? AND conversation = ? AND content = ?"
 _KEEP: Final = (
     "INSERT INTO interlock_summaries (body, namespace, conversation, content) VALUES (?, ?, ?, ?)"
@@ -54,7 +57,8 @@ _KEEP: Final = (
 
 
 class _Sqlite:
-    """Words by FTS5. Its table holds a copy of the words; what is deleted is merged away at once."""
+    """Words by FTS5. Its table holds a copy of the words, as we part them and not as it would: the same fact must be
+    found in every store. What is deleted is merged away at once."""
 
     found = (
         f"{_FACT} JOIN interlock_fact_words w ON w.rowid = f.number"
@@ -79,7 +83,8 @@ class _Sqlite:
     def index(cursor: Cursor, number: int, body: bytes | None) -> None:
         removed = cursor.run("DELETE FROM interlock_fact_words WHERE rowid = ?", (number,))
         if body is not None:
-            cursor.run("INSERT INTO interlock_fact_words (rowid, body) VALUES (?, CAST(? AS TEXT))", (number, body))
+            plain = " ".join(sorted(words_in(body.decode()))).encode()
+            cursor.run("INSERT INTO interlock_fact_words (rowid, body) VALUES (?, CAST(? AS TEXT))", (number, plain))
         if removed and body is None:
             cursor.run("INSERT INTO interlock_fact_words (interlock_fact_words) VALUES ('optimize')")
 
@@ -96,7 +101,8 @@ _NEAREST: Final = (
 
 
 def _written(vector: Vector) -> bytes:
-    return f"[{','.join(map(repr, vector))}]".encode()
+    # It keeps single precision, in which huge numbers would be infinite, and compares directions only.
+    return f"[{','.join(map(repr, scaled(vector)))}]".encode()
 
 
 class _Postgres:
@@ -181,7 +187,9 @@ class SqlFacts(SqlMemory):
             revision = rows[0][2] if rows else 0
             if revision != expected:
                 raise Conflict(f"fact {fact.id!r} is at revision {revision}, not {expected}")
-            if not rows and cursor.rows(_COUNT, (space,))[0][0] >= limit:
+            # What was forgotten has left its place to others, and needs one when it is written anew.
+            grows = not rows or rows[0][8] is None
+            if grows and cursor.rows(_COUNT, (space,))[0][0] >= limit:
                 raise Refused(f"the namespace holds {limit} facts already; forget some")
             carried = fact.carried.join(self._read(cursor.rows, space, rows[0]).carried) if rows else fact.carried
             stored = renewed(fact, expected + 1, carried)
@@ -219,7 +227,10 @@ class SqlFacts(SqlMemory):
         if not words:
             return ()
         rows = self._rows(self._words.found, (self._words.query(words), space, MAX_LOOKED_AT))
-        return ranked((self._read(self._rows, space, row) for row in rows), words, limit)
+        by_name = {bytes(row[1]): row for row in rows}
+        best = ranked(map(_bare, rows), words, limit)
+        # Labels are read for what is found only.
+        return tuple(self._read(self._rows, space, by_name[fact.id.encode()]) for fact in best)
 
     def near(self, namespace: str, vector: Vector, limit: int) -> tuple[Fact, ...]:
         """See :meth:`interlock.ports.Facts.near`."""
@@ -240,11 +251,14 @@ class SqlFacts(SqlMemory):
             chosen = [row for row in rows if selection.takes(self._read(self._rows, space, row))]
 
             def work(cursor: Cursor, chosen: Rows = chosen) -> int:
+                done = 0
                 for row in chosen:
-                    cursor.run(_FORGET, (space, bytes(row[1])))
-                    self._words.index(cursor, row[0], None)
-                    self._words.embed(cursor, row[0], None)
-                return len(chosen)
+                    # Only the revision that was looked at: what was written since was not chosen.
+                    if cursor.run(_FORGET, (space, bytes(row[1]), row[2])):
+                        self._words.index(cursor, row[0], None)
+                        self._words.embed(cursor, row[0], None)
+                        done += 1
+                return done
 
             forgotten += self._transact(work) if chosen else 0
         return forgotten
@@ -253,13 +267,17 @@ class SqlFacts(SqlMemory):
         """A stored fact with its labels; with every leg when they are not exactly those that were stored with it."""
         fact = _bare(row)
         labels = ask(_LABELS, (space, bytes(row[1])))
-        whole = [revision for revision, _ in labels] == list(range(1, fact.revision + 1))
-        carried = joined(decode(bytes(one)) for _, one in labels) if whole else LOST
+        # A correction may have come between the two reads: this text was stored with the labels up to its revision.
+        # Those that came since count all the same, but are no sign of damage.
+        own = [one for one in labels if one[0] <= fact.revision]
+        whole = [revision for revision, _ in own] == list(range(1, fact.revision + 1))
+        carried = joined(decode(bytes(one)) for _, one in own) if whole else LOST
         fact = renewed(fact, fact.revision, carried)
+        everything = carried.join(joined(decode(bytes(one)) for _, one in labels))
         right = fact.text is None or content_digest(fact.text) == fact.content
         if not right or bytes(row[9]) != seal(space.decode(), fact).encode():
-            return renewed(fact, fact.revision, LOST.join(carried))
-        return fact
+            return renewed(fact, fact.revision, LOST.join(everything))
+        return renewed(fact, fact.revision, everything)
 
     # --- summaries --------------------------------------------------------------------------------------------------
 

@@ -131,6 +131,9 @@ def check_facts_search(factory: FactsFactory) -> None:
     assert found("") == []
     for query in ('"', "'", "*", "NEAR(", "a AND", "body:short", "(", "!", "<->", "\0", "letters\0x", "%", "--"):
         found(query)
+    for number, text in enumerate(("Stra\u00dfe", "cafe\u0301s", "\u0130stanbul", "\uac00\uac01", "na\u00efve_word")):
+        _put(facts, space, _fact(f"odd-{number}", text, day=4))
+        assert found(text) == [f"odd-{number}"], f"{text!r} is not found"
     assert found("NOT") == ["m-3"]
     assert found("foo_bar") == ["m-3"]
 
@@ -146,7 +149,9 @@ def check_facts_near(factory: FactsFactory) -> None:
     assert [one.id for one in facts.near(space, (2.0, 0.1), 9)] == ["m-1", "m-2"]
     assert [one.id for one in facts.near(space, (2.0, 0.1), 1)] == ["m-1"]
     assert all(one.carried == WEB for one in facts.near(space, (2.0, 0.1), 9))
-    facts.forget(space, Selection(ids=("m-1",)))
+    _put(facts, space, _fact("m-6", "six"), vector=(1e300, 0.0))
+    assert [one.id for one in facts.near(space, (1e-300, 1e-301), 9)] == ["m-6", "m-1", "m-2"]
+    facts.forget(space, Selection(ids=("m-1", "m-6")))
     assert [one.id for one in facts.near(space, (2.0, 0.1), 9)] == ["m-2"]
 
 
@@ -166,7 +171,7 @@ def check_facts_forget(factory: FactsFactory) -> None:
 
 
 def check_facts_limit(factory: FactsFactory) -> None:
-    """A namespace that is full takes no new fact, and lets old ones be changed."""
+    """A namespace that is full takes no new fact, lets old ones be changed, and has room again for each forgotten."""
     facts, space = factory(), _space()
     for number in range(2):
         facts.put(space, _fact(f"m-{number}", "word"), expected=0, limit=2)
@@ -174,8 +179,16 @@ def check_facts_limit(factory: FactsFactory) -> None:
         facts.put(space, _fact("m-2", "word"), expected=0, limit=2)
     except Refused:
         facts.put(space, _fact("m-1", "other"), expected=1, limit=2)
+    else:
+        raise AssertionError("a fact beyond the limit was stored")
+    # What is forgotten makes room, or the namespace would be full for ever; and it needs room to be written anew.
+    assert facts.forget(space, Selection(ids=("m-0",))) == 1
+    facts.put(space, _fact("m-2", "word"), expected=0, limit=2)
+    try:
+        facts.put(space, _fact("m-0", "word"), expected=1, limit=2)
+    except Refused:
         return
-    raise AssertionError("a fact beyond the limit was stored")
+    raise AssertionError("a forgotten fact was written anew beyond the limit")
 
 
 def check_facts_race(factory: FactsFactory) -> None:

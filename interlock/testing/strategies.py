@@ -381,7 +381,13 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
         ),
         st.builds(Resumed, at=stamps(), why=texts(6), labels=label_tuples()),
         st.builds(Rewritten, at=stamps(), before=st.integers(0, 9), after=st.integers(0, 9)),
-        st.builds(RolledBack, at=stamps(), before=st.integers(0, 9), after=st.integers(0, 9)),
+        st.builds(
+            RolledBack,
+            at=stamps(),
+            before=st.integers(0, 9),
+            after=st.integers(0, 9),
+            kept=st.integers(0, 9),
+        ),
         st.builds(Forked, at=stamps(), conversation=st.sampled_from(_CHILDREN)),
         st.builds(
             Transcribed,
@@ -409,6 +415,7 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             content=digests(),
             length=st.integers(0, 9),
             anew=st.booleans(),
+            tail=st.lists(digests("message"), max_size=2).map(tuple),
         ),
         st.builds(
             Remembered,

@@ -72,7 +72,7 @@ def test_attack_nothing_in_a_parcel_was_typed(desk: Desk) -> None:
     assert not did(guard, "send_email", KIM).executed
 
 
-@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize("place", range(7))
 def test_attack_a_parcel_that_was_changed_is_every_leg(desk: Desk, place: int) -> None:
     parts = parse(desk.poisoned().conversation.parcel(PLANT).encode())
     assert isinstance(parts, list)
@@ -80,7 +80,7 @@ def test_attack_a_parcel_that_was_changed_is_every_leg(desk: Desk, place: int) -
     assert set(stored(pack(parts)).taint) == set(EVERY_LEG)
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"[1,2,3,4,5,6]", b"\xff"])
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"[1,2,3,4,5,6,7]", b'["","","","","","",""]', b"\xff"])
 def test_attack_what_is_no_parcel_is_no_run(body: bytes) -> None:
     with pytest.raises(Refused):
         stored(body)

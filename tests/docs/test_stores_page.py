@@ -40,4 +40,4 @@ def test_every_block_on_a_server(postgres_server: Server, tmp_path: Path, monkey
             with contextlib.redirect_stdout(out):
                 exec(compile(body, str(block), "exec"), {"__name__": "__main__"})
             printed, ran = out.getvalue(), ran + 1
-    assert ran >= 4
+    assert ran >= 6

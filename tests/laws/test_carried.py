@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from interlock.errors import Refused
 from interlock.model import carried as values
-from interlock.model.artifacts import above, below, concerns, is_lost, key, places, to_write
+from interlock.model.artifacts import above, below, concerns, folder_of_pattern, is_lost, key, places, to_write
 from interlock.model.canonical import pack
 from interlock.model.carried import CLEAN, LOST, Carried, admissions, decode, joined, written_by
 from interlock.model.digests import digest
@@ -148,8 +148,21 @@ def test_t12_a_label_reaches_what_lies_in_it_and_what_it_lies_in(written: str, r
         ("path", "a\\b", "path:?"),
         ("url", "HTTPS://A.example:443/x?y#z", "url:https://a.example/x"),
         ("url", "nonsense", "url:?"),
-        ("table", ' "Public"."Notes" ', "table:public.notes"),
+        ("url", "http://A.example/%58y/", "url:https://a.example/xy/"),
+        ("table", ' "Public"."Notes" ', "table:notes"),
+        ("table", "`my project.Data.Notes`", "table:notes"),
         ("table", "''", "table:?"),
+        ("table", "notes n", "table:?"),
+        ("table", "notes--", "table:?"),
+        ("table", "notes#", "table:?"),
+        ("table", "notes\n", "table:notes"),
+        ("table", 'a"b', "table:?"),
+        ("table", "e\u0301" * 31, "table:?"),
+        ("table", "x" * 64, "table:?"),
+        ("path", "a", "path:?"),
+        ("path", "~/a", "path:?"),
+        ("path", "/A/\u212b", "path:/a/\u00e5"),
+        ("path", "file:///a", "path:?"),
         ("key", " Exactly ", "key: Exactly "),
         ("key", "*", "key:*"),
         ("key", "x" * 5000, "key:?"),
@@ -162,6 +175,44 @@ def test_keys(kind: str, text: str, wanted: str) -> None:
 
 def test_a_path_is_where_it_leads() -> None:
     assert key("path", "a/../b", "/srv/b") == "path:/srv/b"
+    assert key("path", "File:///srv/b", "/srv/File:/srv/b") == "path:?"  # an address to some tools
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("notes.txt", ""),
+        ("a/*.txt", "a"),
+        ("a/b[1]/c", "a"),
+        ("/?", "/"),
+        ("{a,b}", "."),
+        ("a/b/**/c*", "a/b"),
+    ],
+)
+def test_t12_a_pattern_reads_its_folder(text: str, wanted: str) -> None:
+    assert folder_of_pattern(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "wanted"),
+    [
+        ("file.path", {"file": {"path": "a"}}, ["a"]),
+        ("file.path", {"file.path": "a"}, ["a"]),
+        ("file.path", {"file.path": "a", "file": {"path": "b"}}, ["a", "b"]),
+        ("file.path", {"file": {}}, ["?"]),
+        ("file.path", {"file": "a"}, ["?"]),
+        ("file.path", {}, ["?"]),
+        ("edits.path", {"edits": [{"path": "a"}, {"path": ["b", "c"]}]}, ["a", "b", "c"]),
+        ("edits.path", {"edits": [{"path": "a"}, {"text": "b"}]}, ["a", "?"]),
+        ("edits.path", {"edits": []}, ["?"]),
+        ("files.*", {"files": {"x": "a", "y": "b"}}, ["a", "b"]),
+        ("files.*", {"files": {}}, ["?"]),
+        ("path", {"path": ["a", ["b"]]}, ["a", "?"]),
+        ("path", {"path": []}, ["?"]),
+    ],
+)
+def test_t12_a_path_of_keys_names_what_stands_there(path: str, arguments: dict[str, Any], wanted: list[str]) -> None:
+    assert [text for _, text in places(((path, "key"),), arguments)] == wanted
 
 
 @given(value=json_values())

@@ -18,7 +18,7 @@ from interlock.model.digests import content_digest
 from interlock.model.entries import Opened, Rewritten, RolledBack, Summarised, Transcribed
 from interlock.model.labels import EVERY_LEG, Label
 from interlock.model.messages import Message, Role, ToolAnswer, ToolUse
-from interlock.model.quoting import enclosed
+from interlock.model.quoting import enclosed, indented
 from interlock.model.state import State, apply
 from interlock.model.summaries import (
     MAX_SUMMARY,
@@ -177,11 +177,11 @@ def test_t12_t2_the_fold_never_forgets_what_a_summary_carried(
 def test_t12_what_is_no_longer_there_is_in_no_summary() -> None:
     state = apply(State(), Opened(AT, "c-1"))
     summed = apply(state, Summarised(AT, 4, (Label("untrusted:web"),), content_digest("x"), 1))
-    for gone in (Rewritten(AT, 6, 6), RolledBack(AT, 6, 3), Transcribed(AT, 1, 3, ())):
+    for gone in (Rewritten(AT, 6, 6), RolledBack(AT, 6, 3, 3), RolledBack(AT, 6, 9, 3), Transcribed(AT, 1, 3, ())):
         after = apply(summed, gone)
         assert after.summary is None
         assert "untrusted:web" in after.taint
-    for kept in (RolledBack(AT, 6, 4), Transcribed(AT, 1, 4, ())):
+    for kept in (RolledBack(AT, 6, 4, 4), Transcribed(AT, 1, 4, ())):
         assert apply(summed, kept).summary == summed.summary
 
 
@@ -196,7 +196,7 @@ def test_t12_only_the_text_that_is_on_record_is_in_force() -> None:
     assert in_force(State(), stored) is None
 
 
-@pytest.mark.parametrize("wrong", [None, "", "  ", b"text", 3, "x" * (MAX_SUMMARY + 1), ["x"]])
+@pytest.mark.parametrize("wrong", [None, "", "  ", b"text", 3, "x" * (MAX_SUMMARY + 1), ["x"], "a\0"])
 def test_what_is_no_summary(wrong: object) -> None:
     with pytest.raises(Refused):
         checked_summary(wrong)
@@ -210,7 +210,12 @@ def test_the_system_role_is_in_no_window() -> None:
 @given(messages=transcripts)
 def test_a_record_holds_every_text(messages: list[Message]) -> None:
     record = rendered("before", messages)
-    assert all(one.text in record for one in messages if one.role is not Role.TOOL)
+    assert all(indented(one.text) in record for one in messages if one.role is not Role.TOOL)
+    roles = ("(earlier summary) ", "(user", "(assistant", "(tool", "(system")
+    lines = record.splitlines()
+    assert all(one.startswith((*roles, "  ")) for one in lines)
+    # No text begins a line in another role's name: there is one such line for each block, and one for the summary.
+    assert sum(one.startswith(roles) for one in lines) == 1 + sum(len(one.blocks) for one in messages)
 
 
 # --- marks ------------------------------------------------------------------------------------------------------------

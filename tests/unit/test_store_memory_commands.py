@@ -74,6 +74,22 @@ def story(lock: Interlock) -> Conversation:
     return other
 
 
+def test_a_record_that_is_lost_stays_lost(lock: Interlock) -> None:
+    """A backup that was put back knows nothing of what was written since, and its chain is as whole as ever."""
+    lost = {"whole": False, "damage": "the operator said that a part of the record of artifacts is lost"}
+    assert told("artifacts", "--begin")["whole"]
+    assert run("artifacts", "--begin", "--lost").exit_code != 0
+    assert told("artifacts", "--lost", code=1) == lost
+    assert told("artifacts", "--begin", code=1) == lost
+    assert isinstance(lock.journal, SqlStore)
+    assert not SqlArtifacts(lock.journal).carried(["path:/never"], namespace="ana").heard
+    assert "untrusted:unknown" in SqlArtifacts(lock.journal).carried(["path:/never"], namespace="ana").labels
+
+
+def test_a_record_that_was_never_begun_can_be_lost(lock: Interlock) -> None:
+    assert told("artifacts", "--lost", code=1) == told("artifacts", "--begin", code=1)
+
+
 def test_a_record_is_begun_once_by_the_operator(lock: Interlock) -> None:
     assert told("artifacts", code=1) == {"whole": False, "damage": "the record of artifacts was never begun"}
     assert told("artifacts", "--begin") == {"whole": True, "damage": ""}
