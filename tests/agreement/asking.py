@@ -60,11 +60,13 @@ class Opa:
         status, said = self._asked("POST", f"/v1/data/{path}?strict-builtin-errors", body)
         if status != 200:
             raise EngineUnavailable(f"{status}: {said[:300]!r}")
-        # The text is cut out and not read and written: numbers stay as OPA wrote them.
-        prefix, suffix = b'{"result":', b"}\n"
-        if not (said.startswith(prefix) and said.endswith(suffix)):
+        # The text is cut out and not written anew: numbers stay as OPA wrote them. What follows it is a warning, when
+        # the document is null, that there was none.
+        text, prefix = said.decode(), '{"result":'
+        if not text.startswith(prefix):
             raise EngineUnavailable(UNDEFINED)
-        return said[len(prefix) : -len(suffix)]
+        _, end = json.JSONDecoder().raw_decode(text, len(prefix))
+        return text[len(prefix) : end].encode()
 
     def close(self) -> None:
         self._connection.close()
