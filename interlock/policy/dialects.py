@@ -54,6 +54,11 @@ _NEGATED: Final = (
 
 def refused(module: Module, rule: Rule) -> Iterator[str]:
     """What can't load: one line per place."""
+    if None in rule.head[:-1] or (None in rule.head and _is_set(rule)):
+        yield (
+            f"{module.path}:{rule.line}: a rule whose name has a computed part, as in names[key].more or names[key]"
+            " contains …, loses values in one engine; let the key stand last, as in names[key] := …"
+        )
     for line in _object_patterns(rule.node):
         yield (
             f"{module.path}:{line}: an object as a pattern matches objects with more keys in one engine and not in"
@@ -157,6 +162,9 @@ def _whole(side: Any) -> bool:
 
 
 def _iterations(module: Module, rule: Rule) -> Iterator[tuple[int, str]]:
+    for inner in nodes(rule.node, "Membership"):
+        if inner["key"] is not None:
+            yield inner["span"]["line"], "`key, value in` a set is undefined in the embedded engine; write `value in`"
     for inner in nodes(rule.node, "SomeIn"):
         ref = ref_of(inner["collection"])
         full = absolute(module, rule, ref) if ref is not None else None
@@ -202,6 +210,10 @@ def _object_patterns(node: Any) -> Iterator[int]:
     for inner in nodes(node, "AssignExpr"):
         sides = (inner["lhs"],) if inner["op"] == "ColEq" else (inner["lhs"], inner["rhs"])
         yield from (first_line(inner) for side in sides if _has_object(side))
+
+
+def _is_set(rule: Rule) -> bool:
+    return "Spec" in rule.node and "Set" in rule.node["Spec"]["head"]
 
 
 def _has_object(node: Any) -> bool:

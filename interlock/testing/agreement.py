@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
@@ -28,9 +29,10 @@ from interlock.model.answers import Answer, judged, parse_answers
 from interlock.model.canonical import pack
 from interlock.model.decisions import ENGINE_ERROR
 from interlock.policy.embedded import EmbeddedEngine
+from interlock.policy.samples import SAMPLES
 from interlock.ports import Engine
 from interlock.testing.engines import differences
-from interlock.testing.strategies import documents, hostile_documents
+from interlock.testing.strategies import documents, holes, hostile_documents
 
 Answers = dict[str, Answer]
 
@@ -93,14 +95,33 @@ def _of(given: Answers | None, codes: Sequence[str]) -> Answers | None:
 
 
 def search(
-    first: Engine,
-    second: Engine,
-    drawn: SearchStrategy[Any],
-    examples: int = 1000,
-    only: Sequence[str] | None = None,
+    first: Engine, second: Engine, examples: int = 1000, only: Sequence[str] | None = None
 ) -> Disagreement | None:
-    """The smallest document over which they disagree, or None when no example showed one. The same every time."""
+    """A document over which they disagree, as small as can be, or None when nobody found one. The same every time.
 
+    ``examples`` well-typed documents; every sample with one key left out or of another type, which is where rules fail
+    open and what chance finds last; and as many hostile documents.
+    """
+    found = _drawn(first, second, documents(), examples, only)
+    for sample in () if found else reversed(SAMPLES.values()):
+        for _, holed in itertools.chain([("", sample)], holes(sample)):
+            if _parts(first, second, holed, only) is not None:
+                return _smallest(first, second, holed, only)
+    found = found or _drawn(first, second, hostile_documents(), examples, only)
+    return _smallest(first, second, json.loads(found.raw), only) if found else None
+
+
+def _parts(first: Engine, second: Engine, document: Any, only: Sequence[str] | None) -> Disagreement | None:
+    try:
+        compare(first, second, pack(document), only)
+    except Disagreement as found:
+        return found
+    return None
+
+
+def _drawn(
+    first: Engine, second: Engine, drawn: SearchStrategy[Any], examples: int, only: Sequence[str] | None
+) -> Disagreement | None:
     @settings(
         max_examples=examples, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
     )
@@ -113,6 +134,43 @@ def search(
     except Disagreement as found:
         return found
     return None
+
+
+def _smallest(first: Engine, second: Engine, document: Any, only: Sequence[str] | None) -> Disagreement:
+    """The same disagreement with everything as in a harmless call that may be so."""
+
+    def tried(whole: Any, usual: Any, here: tuple[str, ...]) -> Any:
+        value, wanted = _at(whole, here), _at(usual, here)
+        if value == wanted and type(value) is type(wanted):
+            return whole
+        calmer = _with(whole, here, wanted)
+        if _parts(first, second, calmer, only) is not None:
+            return calmer
+        for key in wanted if isinstance(wanted, dict) and isinstance(value, dict) else ():
+            if key in value:
+                whole = tried(whole, usual, (*here, key))
+        return whole
+
+    usual = SAMPLES["quiet tool"]
+    calm = document
+    if isinstance(document, dict):
+        for key in usual:
+            if key in calm:
+                calm = tried(calm, usual, (key,))
+    found = _parts(first, second, calm, only)
+    assert found is not None, "every step kept the disagreement"
+    return found
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def _with(value: Any, path: tuple[str, ...], new: Any) -> Any:
+    key, *rest = path
+    return {**value, key: _with(value[key], tuple(rest), new) if rest else new}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +241,6 @@ def _written(answer: Answer) -> dict[str, Any]:
     return {"verdict": answer.verdict.value, **({"remedies": remedies} if remedies else {})}
 
 
-DRAWN: Final[Mapping[str, Callable[[], SearchStrategy[Any]]]] = {"well-typed": documents, "hostile": hostile_documents}
-
-
 def main(arguments: Sequence[str]) -> int:
     """See the top of this file. 0: no disagreement; 1: one was found, and written; 2: something can't be loaded."""
     parser = argparse.ArgumentParser(prog="interlock.testing.agreement", description=__doc__)
@@ -202,13 +257,12 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     _, bundle = bundled(read_parts(given.configuration))
     first, second = EmbeddedEngine(bundle), make(bundle)
-    for kind, drawn in DRAWN.items():
-        found = search(first, second, drawn(), given.examples)
-        if found is not None:
-            setup = Setup(configuration=str(given.configuration.resolve()))
-            given.write.write_text(as_scenario(found, setup), encoding="utf-8")
-            print(f"{kind} documents: {found}\nwritten to {given.write}", file=sys.stderr)  # noqa: T201
-            return 1
+    found = search(first, second, given.examples)
+    if found is not None:
+        setup = Setup(configuration=str(given.configuration.resolve()))
+        given.write.write_text(as_scenario(found, setup), encoding="utf-8")
+        print(f"{found}\nwritten to {given.write}", file=sys.stderr)  # noqa: T201
+        return 1
     print(f"no disagreement in {given.examples} documents of each kind", file=sys.stderr)  # noqa: T201
     return 0
 

@@ -128,10 +128,10 @@ def test_t13_samples_and_every_step_from_them(alike: Alike, name: str) -> None:
 
 
 def test_t13_every_hole_of_a_sample(server: Opa, tmp_path: Any) -> None:
+    """Each key left out and of each other type, where every control objects: one proof too many shows here."""
     same = Alike(three(server, "all ask"), tmp_path, "all ask")
-    for number, (_, holed) in enumerate(holes(SAMPLES["clean send"])):
-        if number % 15 == 0 or settings().max_examples >= DEEP:
-            same(holed)
+    for _, holed in holes(SAMPLES["every leg"]):
+        same(holed)
 
 
 def test_t13_enough_was_asked() -> None:
