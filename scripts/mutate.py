@@ -47,6 +47,8 @@ PERMITS = "tests/unit/gate/test_permits.py"
 HOLES = "tests/laws/test_holes.py"
 ENGINES = "tests/agreement"
 CONVERSATION = "tests/unit/gate/test_conversation.py tests/regressions tests/laws/test_forks.py"
+OPA = "tests/faults/test_opa_stand_in.py"
+FALLBACK = "tests/unit/policy/test_fallback.py"
 SESSION = "tests/faults/test_session_file.py tests/faults/test_session_crashes.py"
 
 MUTATIONS = [
@@ -1260,6 +1262,154 @@ MUTATIONS = [
         "            if messages[: len(begun.prefix)] != begun.prefix:",
         "            if False:",
         "tests/laws/test_windows.py tests/unit/test_windows.py",
+    ),
+    # --- an OPA server
+    Mutation(
+        "opa: redirects are followed",
+        "interlock/policy/opa_client.py",
+        "allow_redirects=False",
+        "allow_redirects=True",
+        OPA,
+    ),
+    Mutation(
+        "opa: a body has no bound",
+        "interlock/policy/opa_client.py",
+        "            if len(body) > MAX_BODY:",
+        "            if False:",
+        OPA,
+    ),
+    Mutation(
+        "opa: whatever lies in a connection is the next answer",
+        "interlock/policy/opa_client.py",
+        "not protocol.should_close and _silent(transport)",
+        "True",
+        OPA,
+    ),
+    Mutation(
+        "opa: proxies of the environment are used",
+        "interlock/policy/opa_client.py",
+        "trust_env=False",
+        "trust_env=True",
+        OPA,
+    ),
+    Mutation(
+        "opa: compressed answers are taken",
+        "interlock/policy/opa_client.py",
+        'if headers.get("Content-Encoding", "identity").lower() != "identity":',
+        "if False:",
+        OPA,
+    ),
+    Mutation(
+        "opa: unknown keys beside the result",
+        "interlock/policy/opa_client.py",
+        "        if strange:\n",
+        "        if False:\n",
+        OPA,
+    ),
+    Mutation(
+        "opa: any status is an answer",
+        "interlock/policy/opa_faults.py",
+        "    if status == 200:",
+        "    if status != 500:",
+        OPA,
+    ),
+    Mutation(
+        "opa: no deadline",
+        "interlock/policy/opa.py",
+        "asyncio.timeout(due - time.monotonic())",
+        "asyncio.timeout(due + 60 - time.monotonic())",
+        f"{OPA} tests/unit/policy/test_opa_client.py",
+    ),
+    Mutation(
+        "opa: the caller waits for the courier",
+        "interlock/policy/opa.py",
+        "return future.result(self._limits.deadline + GRACE)",
+        "return future.result(self._limits.deadline + 60)",
+        "tests/unit/policy/test_opa_client.py",
+    ),
+    Mutation(
+        "opa: the revision is not compared",
+        "interlock/policy/opa.py",
+        "        if not demand.met_by(revision):",
+        "        if False:",
+        OPA,
+    ),
+    Mutation(
+        "opa: no decision log is no matter",
+        "interlock/policy/opa.py",
+        "self.contract.decision_log and not decision_id",
+        "False",
+        OPA,
+    ),
+    Mutation(
+        "opa: a document may close itself",
+        "interlock/policy/opa.py",
+        "            unpack(document)\n",
+        "            pass\n",
+        "tests/unit/policy/test_opa_client.py",
+    ),
+    Mutation(
+        "opa: a child asks on its parent's connections",
+        "interlock/policy/opa.py",
+        "        if self._pid != os.getpid():\n            # A forked",
+        "        if False:\n            # A forked",
+        "tests/unit/policy/test_opa_client.py",
+    ),
+    Mutation(
+        "opa: revisions are compared as texts",
+        "interlock/policy/revisions.py",
+        "[int(one) for one in ours[1::2]] >= [int(one) for one in theirs[1::2]]",
+        "ours[1::2] >= theirs[1::2]",
+        "tests/unit/policy/test_revisions.py",
+    ),
+    Mutation(
+        "fallback: speaks after a wrong word too",
+        "interlock/policy/fallback.py",
+        "        if error.fault not in OUT:",
+        "        if False:",
+        FALLBACK,
+    ),
+    Mutation(
+        "fallback: forgets when the server ends",
+        "interlock/policy/fallback.py",
+        "        if self._distrusted > self._trusted:",
+        "        if error.fault not in OUT:",
+        FALLBACK,
+    ),
+    Mutation(
+        "fallback: an older answer restores trust",
+        "interlock/policy/fallback.py",
+        "self._trusted = max(self._trusted, number)",
+        "self._trusted = next(self._numbers)",
+        FALLBACK,
+    ),
+    Mutation(
+        "fallback: over any revision",
+        "interlock/policy/fallback.py",
+        "first.demand.exact != second.revision or",
+        "",
+        FALLBACK,
+    ),
+    Mutation(
+        "breaker: two probes",
+        "interlock/policy/resilience.py",
+        "            self._move(BreakerInput.RESTED)\n",
+        "",
+        "tests/unit/policy/test_resilience.py",
+    ),
+    Mutation(
+        "breaker: a probe that is given up is never given back",
+        "interlock/policy/resilience.py",
+        "            self._move(BreakerInput.ABANDONED)\n",
+        "",
+        "tests/unit/policy/test_resilience.py",
+    ),
+    Mutation(
+        "decisions: the local revision, whoever answered",
+        f"{G}/steps.py",
+        "            engine, revision, decision_id = raw.engine, raw.revision, raw.decision_id\n",
+        "            pass\n",
+        "tests/unit/policy/test_opa_configuration.py tests/unit/policy/test_fallback.py",
     ),
 ]
 

@@ -83,6 +83,20 @@ class World:
                 raise  # as it is: an error must not become its own cause
             raise translated from error
 
+    def begun(self, effect: Effect) -> Any:
+        """Like :meth:`answer`, for callers that can await: an engine with an asynchronous door is asked there. What may
+        be remembered is not: it is asked by the door that remembers."""
+        door = getattr(self.engine, "aevaluate", None)
+        if door is None or not isinstance(effect, Evaluate) or effect.look is not None:
+            return self.answer(effect)
+        try:
+            return door(effect.document)
+        except BaseException as error:
+            translated = _translated(effect, error)
+            if translated is error:
+                raise
+            raise translated from error
+
     @property
     def _ledger(self) -> Journal:
         return cast(Journal, self.journal)  # the world of a guard is over its conversation's own ledger
@@ -203,7 +217,7 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
                 elif world.waits(effect):
                     reply = _checked(effect, await _elsewhere(world, effect))
                 else:
-                    reply = world.answer(effect)
+                    reply = world.begun(effect)
                     if inspect.isawaitable(reply):
                         reply = await _translating(effect, reply)
                     reply = _checked(effect, reply)
