@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from interlock.assembly import bundled, read_parts
@@ -122,8 +122,14 @@ def _parts(first: Engine, second: Engine, document: Any, only: Sequence[str] | N
 def _drawn(
     first: Engine, second: Engine, drawn: SearchStrategy[Any], examples: int, only: Sequence[str] | None
 ) -> Disagreement | None:
+    # Not shrunk here: that takes a hundred times as long as `_smallest`, which knows what a harmless document is.
     @settings(
-        max_examples=examples, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
     )
     @given(document=drawn)
     def agree(document: Any) -> None:

@@ -28,7 +28,7 @@ from interlock.testing.agreement import Disagreement, as_scenario, compare, main
 from interlock.testing.engines import differences
 from tests.agreement.asking import OpaEngine, asked_opa
 
-EXAMPLES = 100
+EXAMPLES = 60
 
 
 def shipped() -> Bundle:
@@ -125,12 +125,7 @@ def test_t13_a_difference_in_an_engine_is_found(tmp_path: Path) -> None:
     found = found_between(EmbeddedEngine(bundle), lossy)
     assert found.codes == ("secret_read",)
     assert [report.passed for report in run_file(kept(found, tmp_path), interlock_for)] == [True]
-
-
-def test_the_smallest_document_is_small() -> None:
-    """Shrunk: everything that does not matter is as it is in a harmless call."""
-    bundle = shipped()
-    found = found_between(EmbeddedEngine(bundle), Lossy(bundle))
+    # Shrunk: everything that does not matter is as it is in a harmless call.
     value = orjson.loads(found.raw)
     assert value["call"]["credentials"] == 0
     assert differences(value) == "forecast.untrusted = ['unknown']"  # and 0, which Python takes for False

@@ -123,7 +123,7 @@ def test_t13_awkward_documents(alike: Alike, document: Any) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_t13_samples_and_every_step_from_them(alike: Alike, name: str) -> None:
     alike(SAMPLES[name])
-    for _, worse in tightenings(SAMPLES[name]):
+    for _, worse in tightenings(SAMPLES[name]) if name == "clean send" or settings().max_examples >= DEEP else ():
         alike(worse)
 
 

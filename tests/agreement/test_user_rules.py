@@ -119,7 +119,8 @@ def engines(server: Opa, name: str) -> tuple[EmbeddedEngine, OpaEngine]:
 def test_there_is_something_to_compare() -> None:
     own = {name: {code for code, text in made().controls.items() if not text.own} for name, made in BUNDLES.items()}
     assert own["examples"] == {"allowed_domains", "amount_limit", "business_hours", "tenant", "two_people"}
-    assert own["documentation"] >= {"business_hours", "front_desk", "no_copies", "no_mail_to_partners"}
+    if (ROOT / "docs").is_dir():  # scripts/mutate.py leaves it out
+        assert own["documentation"] >= {"business_hours", "front_desk", "no_copies", "no_mail_to_partners"}
 
 
 @pytest.mark.parametrize("name", BUNDLES)
