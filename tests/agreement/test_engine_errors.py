@@ -51,6 +51,7 @@ ANSWERS = {
     "another order of remedies": {
         "trifecta": {"verdict": "deny", "remedies": ["new_conversation", "name_destination"]}
     },
+    "remedies of one that allows": {"leak_guard": {"verdict": "allow", "remedies": ["new_conversation"]}},
     "an unknown key": {"trifecta": {"verdict": "deny", "more": 1}},
     "a control more": {"another": {"verdict": "deny"}},
 }
