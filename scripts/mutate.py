@@ -1365,22 +1365,22 @@ MUTATIONS = [
     Mutation(
         "fallback: speaks after a wrong word too",
         "interlock/policy/fallback.py",
-        "        if error.fault not in OUT:",
-        "        if False:",
+        "if error.fault not in OUT or not self.first.trusted:",
+        "if not self.first.trusted and error.fault in OUT:",
         FALLBACK,
     ),
     Mutation(
         "fallback: forgets when the server ends",
         "interlock/policy/fallback.py",
-        "        if self._distrusted > self._trusted:",
-        "        if error.fault not in OUT:",
+        "if error.fault not in OUT or not self.first.trusted:",
+        "if error.fault not in OUT:",
         FALLBACK,
     ),
     Mutation(
         "fallback: an older answer restores trust",
-        "interlock/policy/fallback.py",
+        "interlock/policy/opa.py",
         "self._trusted = max(self._trusted, number)",
-        "self._trusted = next(self._numbers)",
+        "self._trusted = next(self.numbers)",
         FALLBACK,
     ),
     Mutation(

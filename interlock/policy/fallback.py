@@ -9,7 +9,6 @@ not come back because the server is then stopped.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Final
 
@@ -40,10 +39,6 @@ class FallbackEngine:
         self.first, self.second = first, second
         self.revision: str = second.revision
         self.controls: Mapping[str, ControlText] = second.controls
-        # Questions and words that did not count, numbered in one sequence. An answer restores trust only when its
-        # question is younger than the last such word: of two that overlap, nobody knows which of them is true now.
-        self._numbers = itertools.count(1)
-        self._trusted = self._distrusted = 0
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -52,29 +47,22 @@ class FallbackEngine:
 
     def evaluate(self, document: bytes) -> Answered:
         """See :meth:`interlock.ports.Engine.evaluate`."""
-        number = next(self._numbers)
         try:
-            return self._counted(number, self.first.evaluate(document))
+            return self.first.evaluate(document)
         except NoAnswer as error:
             return self._instead(document, error)
 
     async def aevaluate(self, document: bytes) -> Answered:
         """See :meth:`interlock.ports.AsyncEngine.aevaluate`."""
-        number = next(self._numbers)
         try:
-            return self._counted(number, await self.first.aevaluate(document))
+            return await self.first.aevaluate(document)
         except NoAnswer as error:
             return self._instead(document, error)
 
-    def _counted(self, number: int, answer: Answered) -> Answered:
-        self._trusted = max(self._trusted, number)
-        return answer
-
     def _instead(self, document: bytes, error: NoAnswer) -> Answered:
         """The embedded engine's answer; the error itself where it may not speak."""
-        if error.fault not in OUT:
-            self._distrusted = next(self._numbers)
-        if self._distrusted > self._trusted:
+        # INVARIANT: silent from any word of the server's that did not count until one that does.
+        if error.fault not in OUT or not self.first.trusted:
             raise error
         text = self.second.evaluate(document)
         self.first.note("fallback")

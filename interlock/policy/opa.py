@@ -8,6 +8,7 @@ each byte. Asked in a thread of its own (:mod:`interlock.policy.courier`), so th
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import time
 import weakref
@@ -110,6 +111,11 @@ class OpaEngine:
         return self._line.contract.demand
 
     @property
+    def trusted(self) -> bool:
+        """False from any word of the server's that did not count, until it answers a later question well."""
+        return self._line.trusted
+
+    @property
     def version(self) -> str:
         """Of OPA, as it last said; empty before any answer."""
         return self._line.version
@@ -176,6 +182,10 @@ class _Line:
         self._said = said
         self.counts: dict[str, int] = {}
         self.version = ""
+        # Questions and words that did not count, numbered in one sequence. An answer restores trust only when its
+        # question is younger than the last such word: of two that overlap, nobody knows which of them is true now.
+        self.numbers = itertools.count(1)
+        self._trusted = self._distrusted = 0
         self._fresh()
 
     def _fresh(self) -> None:
@@ -190,7 +200,7 @@ class _Line:
             _ORPHANS.append(self._client)
             self._fresh()
         due = time.monotonic() + self._limits.deadline
-        return courier().carry(self._answered(document, due))
+        return courier().carry(self._answered(next(self.numbers), document, due))
 
     def hang_up(self) -> None:
         """Close the connections, from any thread."""
@@ -198,10 +208,18 @@ class _Line:
             client, self._client = self._client, StrictOpaClient(self._server)
             finish(client.close_connection())
 
+    @property
+    def trusted(self) -> bool:
+        """Nothing that did not count was heard since a question that was answered well, also by nobody's ear."""
+        return self._trusted >= self._distrusted
+
+    def answered(self, number: int) -> None:
+        self._trusted = max(self._trusted, number)
+
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
-    async def _answered(self, document: bytes, due: float) -> Answered:
+    async def _answered(self, number: int, document: bytes, due: float) -> Answered:
         """One decision: through the breaker, within the deadline, counted.
 
         Raises:
@@ -210,10 +228,13 @@ class _Line:
         try:
             answer = await self._admitted(document, due)
         except NoAnswer as error:
+            if error.fault not in OUT:
+                self._distrusted = next(self.numbers)
             problem = f"OPA at {self._server.url}: {error}"
             self.count(error.kind)
             self._said(error.kind, problem)
             raise NoAnswer(error.fault, problem) from None
+        self.answered(number)
         self.count("answered")
         return answer
 

@@ -23,7 +23,7 @@ from interlock.policy.opa_faults import OUT, Fault
 from interlock.policy.revisions import Demand
 from interlock.policy.samples import SAMPLES
 from tests.faults.test_opa_stand_in import MISBEHAVIOURS
-from tests.opa_worlds import BUNDLE, DEADLINE, PATIENT, REVISION, StandIn, behaves, engine_for
+from tests.opa_worlds import BUNDLE, DEADLINE, PATIENT, REVISION, StandIn, behaves, engine_for, until
 
 DOCUMENT = pack(SAMPLES["every leg"])
 EMBEDDED = EmbeddedEngine(BUNDLE)
@@ -70,12 +70,11 @@ def test_an_older_answer_does_not_restore_trust() -> None:
     """Two questions overlap: the one that was asked first is answered well, after the other was not."""
     with StandIn() as server, engine_for(server.url(), limits=LIMITS) as first:
         engine = FallbackEngine(first, EMBEDDED)
-        older = next(engine._numbers)
+        older = next(first._line.numbers)
         server.behaviour = MISBEHAVIOURS["nothing"][0]
         with pytest.raises(EngineUnavailable):
             engine.evaluate(DOCUMENT)
-        server.behaviour = behaves
-        engine._counted(older, first.evaluate(DOCUMENT))
+        first._line.answered(older)
         server.behaviour = lambda connection: connection.reset()
         first.close()
         with pytest.raises(EngineUnavailable):
@@ -89,3 +88,20 @@ def test_only_for_the_very_same_policies(demand: Demand) -> None:
         pytest.raises(Misconfigured, match='revision = "same"'),
     ):
         FallbackEngine(first, EMBEDDED)
+
+
+def test_a_wrong_word_that_comes_too_late_is_heard() -> None:
+    """Whoever asked was told that nobody answered, and is gone; the word that comes then still counts."""
+    with StandIn() as server, engine_for(server.url(), limits=BRIEF) as first:
+        engine = FallbackEngine(first, EMBEDDED)
+        until(lambda: engine.evaluate(DOCUMENT).engine == "opa")
+        assert first.trusted
+        line, number = first._line, first.counts.get("undefined", 0)
+        server.behaviour = MISBEHAVIOURS["nothing"][0]
+        first.close()
+        line.begin(DOCUMENT)  # and nobody waits for it
+        until(lambda: first.counts.get("undefined", 0) > number)
+        assert not first.trusted
+        server.behaviour = lambda connection: connection.reset()
+        with pytest.raises(EngineUnavailable):
+            engine.evaluate(DOCUMENT)
