@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from interlock.errors import EngineUnavailable
 from interlock.gate.conversation import Conversation
 from interlock.gate.guard import Guard
+from interlock.model.answers import Answer, judged, parse_answers
 from interlock.model.calls import Call
+from interlock.model.decisions import ENGINE_ERROR, Decision, Verdict, failure
 from interlock.model.markup import read
 from interlock.model.results import Outcome, ToolResult
-from interlock.model.scenario import CallStep, Scenario, ScenarioError, Step, Story, parse_scenario
+from interlock.model.scenario import CallStep, DocumentStep, Scenario, ScenarioError, Step, Story, parse_scenario
 from interlock.ports import Engine
 
 
@@ -31,7 +34,7 @@ class CallReport:
     """
 
     place: str
-    step: CallStep
+    step: CallStep | DocumentStep
     outcome: Outcome
     problem: str
 
@@ -77,9 +80,11 @@ def find_scenarios(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def play(guard: Guard, conversation: Conversation, story: Story) -> Iterator[tuple[str, CallStep, Outcome]]:
-    """Tell a story to a guard; gives each call with its place and outcome."""
+    """Tell a story to a guard; gives each call with its place and outcome. What is asked of the engine alone is left
+    out: no guard sees it, see :func:`asked`."""
     for index, step in enumerate(story.steps):
-        yield from _play(guard, conversation, step, f"steps[{index}]")
+        if step.asked is None:
+            yield from _play(guard, conversation, step, f"steps[{index}]")
 
 
 def _play(guard: Guard, conversation: Conversation, step: Step, place: str) -> Iterator[tuple[str, CallStep, Outcome]]:
@@ -118,8 +123,35 @@ def judge(step: CallStep, outcome: Outcome) -> str:
     return ""
 
 
+def asked(engine: Engine, step: DocumentStep) -> tuple[Decision, str]:
+    """Ask an engine a document, without a gate. Gives the decision, and what is wrong with it, or nothing."""
+    try:
+        answers = parse_answers(engine.evaluate(step.document.encode()), engine.controls)
+    except EngineUnavailable as error:
+        decision = Decision(Verdict.DENY, (failure(ENGINE_ERROR, str(error)),), engine=engine.name)
+        said: dict[str, object] = {}
+    else:
+        decision = Decision(*judged(answers, engine.controls), engine=engine.name)
+        said = {code: _written(one) for code, one in answers.items()}
+    if step.answers is not None and step.answers != said:
+        wrong = sorted(code for code in {*step.answers, *said} if step.answers.get(code) != said.get(code))
+        return decision, f"document: {', '.join(wrong)} answered otherwise"
+    if decision.verdict.value != step.expect or (step.code and decision.code != step.code):
+        wanted = f"{step.expect} {step.code}".strip()
+        return decision, f"document: expected {wanted}, got {decision.verdict.value} {decision.code}"
+    return decision, ""
+
+
+def _written(answer: Answer) -> dict[str, object]:
+    remedies = list(answer.remedies)
+    return {"verdict": answer.verdict.value, **({"remedies": remedies} if remedies else {})}
+
+
 class Guards(Protocol):
     """What a scenario needs of an Interlock."""
+
+    @property
+    def engine(self) -> Engine: ...
 
     def guard(self, conversation: Conversation) -> Guard: ...
 
@@ -140,14 +172,12 @@ def run_file(path: str | os.PathLike[str], interlock_for: Callable[[Scenario, Pa
     for name, story in scenario.stories.items():
         conversation = Conversation.new()
         calls = play(lock.guard(conversation), conversation, story)
-        reports.append(
-            StoryReport(
-                file,
-                name,
-                story,
-                tuple(CallReport(place, step, outcome, judge(step, outcome)) for place, step, outcome in calls),
-            )
-        )
+        told = [CallReport(place, step, outcome, judge(step, outcome)) for place, step, outcome in calls]
+        for index, step in enumerate(story.steps):
+            if step.asked is not None:
+                decision, problem = asked(lock.engine, step.asked)
+                told.append(CallReport(f"steps[{index}]", step.asked, Outcome("document", "", decision), problem))
+        reports.append(StoryReport(file, name, story, tuple(told)))
     return reports
 
 

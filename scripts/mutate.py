@@ -46,7 +46,7 @@ STEPS = "tests/faults/test_nth_effect.py tests/unit/gate/test_steps.py"
 FACE = "tests/faults/test_face.py"
 PERMITS = "tests/unit/gate/test_permits.py"
 HOLES = "tests/laws/test_holes.py"
-ENGINES = "tests/agreement"
+ENGINES = "tests/agreement/test_engines.py"
 CONVERSATION = "tests/unit/gate/test_conversation.py tests/regressions tests/laws/test_forks.py"
 OPA = "tests/faults/test_opa_stand_in.py"
 FALLBACK = "tests/unit/policy/test_fallback.py"
@@ -846,7 +846,7 @@ MUTATIONS = [
         f"{C}/unclassified_arguments/unclassified_arguments.rego",
         "lifted if input.forecast.untrusted == []",
         "lifted if count(input.forecast.untrusted) < 2",
-        "tests/laws/test_monotone.py tests/agreement",
+        "tests/laws/test_monotone.py tests/agreement/test_engines.py",
     ),
     # --- conversations that never forget
     Mutation(
@@ -1778,6 +1778,8 @@ MUTATIONS = [
         "            engine, revision, decision_id = raw.engine, raw.revision, raw.decision_id\n",
         "            pass\n",
         "tests/unit/policy/test_opa_configuration.py tests/unit/policy/test_fallback.py",
+    ),
+    Mutation(
         "windows: a summary of another list is in force",
         "interlock/windows.py",
         "if state.summary is None or not is_of(state.summary, messages, covers, self._earlier):",
@@ -1944,6 +1946,72 @@ MUTATIONS = [
         "for entry in (replace(first, doubts=doubts), *more):",
         "for entry in (first, *more):",
         "tests/regressions/test_parcels_forged.py",
+    ),
+    # --- what engines read differently
+    Mutation(
+        "an object as a pattern loads",
+        "interlock/policy/dialects.py",
+        """    return "Object" in node or (""",
+        """    return "Objekt" in node or (""",
+        "tests/agreement/test_gaps.py",
+    ),
+    Mutation(
+        "a set below a computed key loads",
+        "interlock/policy/dialects.py",
+        "if None in rule.head[:-1] or (None in rule.head and _is_set(rule)):",
+        "if None in rule.head[:-1]:",
+        "tests/agreement/test_gaps.py",
+    ),
+    Mutation(
+        "glob.match is allowed again",
+        "interlock/policy/builtins.py",
+        """        "regex.match",
+""",
+        """        "regex.match", "glob.match",
+""",
+        "tests/agreement/test_gaps.py",
+    ),
+    Mutation(
+        "a negated call is not warned about",
+        "interlock/policy/dialects.py",
+        '        if not _plain(inner["expr"]):',
+        "        if False:",
+        "tests/agreement/test_gaps.py",
+    ),
+    Mutation(
+        "Unicode's digits are not warned about",
+        "interlock/policy/dialects.py",
+        "        if _CLASSES.search(pattern):",
+        "        if False:",
+        "tests/agreement/test_gaps.py",
+    ),
+    Mutation(
+        "an error is taken for any answer",
+        "interlock/testing/agreement.py",
+        "    alike = one == other",
+        "    alike = one == other or one is None or other is None",
+        "tests/agreement/test_planted_differences.py tests/agreement/test_engine_errors.py",
+    ),
+    Mutation(
+        "remedies are not compared",
+        "interlock/testing/agreement.py",
+        "    alike = one == other",
+        "    alike = one == other or bool(one and other and one.keys() == other.keys())",
+        "tests/agreement/test_engine_errors.py",
+    ),
+    Mutation(
+        "no key is left out in a search",
+        "interlock/testing/agreement.py",
+        'itertools.chain([("", sample)], holes(sample))',
+        '[("", sample)]',
+        "tests/agreement/test_planted_differences.py",
+    ),
+    Mutation(
+        "what a scenario's document answers is not compared",
+        "interlock/scenarios.py",
+        "if step.answers is not None and step.answers != said:",
+        "if False:",
+        "tests/agreement/test_planted_differences.py",
     ),
 ]
 

@@ -11,7 +11,7 @@ from hypothesis import Phase, settings
 
 from interlock.model.answers import parse_answers
 from interlock.model.decisions import Verdict
-from interlock.model.settings import parse_settings
+from interlock.model.settings import PRESETS, SETTING_VALUES, parse_settings
 from interlock.policy.bundle import assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.reference import ReferenceEngine
@@ -45,6 +45,20 @@ def reference(index: int = 0) -> ReferenceEngine:
     """The shipped controls under ``SETTINGS[index]`` in plain Python."""
     values = parse_settings(SETTINGS[index]).model_dump()
     return ReferenceEngine(values, embedded(index).controls)
+
+
+# Settings under which every shipped control meets every value of every setting that it reads (none reads two), and the
+# presets.
+def _all(word: str) -> dict[str, str]:
+    return {name: word for name, values in SETTING_VALUES.items() if word in values}
+
+
+LAYOUTS: dict[str, dict[str, str]] = {
+    **{f"preset {name}": {"preset": name} for name in PRESETS},
+    "all deny": _all("deny"),
+    "all ask": _all("ask"),
+    "all off": _all("off"),
+}
 
 
 EVERY_VALUE = pytest.mark.parametrize("index", COVERING, ids=[settings_id(SETTINGS[index]) for index in COVERING])

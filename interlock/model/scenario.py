@@ -42,6 +42,18 @@ class CallStep(Expected):
     fails: bool = False
 
 
+class DocumentStep(Expected):
+    """A document that is asked of the engine as it stands, without a gate: what a search for disagreements found.
+
+    Attributes:
+        document: JSON text, since what engines part over may be how something is written.
+        answers: if given, what every control must answer, as the engine writes it.
+    """
+
+    document: str
+    answers: dict[str, Any] | None = None
+
+
 class Step(BaseModel):
     """One step of a story: exactly one of its keys."""
 
@@ -53,20 +65,24 @@ class Step(BaseModel):
     source: str = "scenario"
     batch: list[CallStep] | None = None
     one: CallStep | None = None
+    asked: DocumentStep | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _short_form(cls, value: Any) -> Any:
-        """``call: …`` stands directly in the step."""
-        if isinstance(value, dict) and "call" in value:
-            return {"one": value}
+        """``call: …`` and ``document: …`` stand directly in the step."""
+        for key, name in (("call", "one"), ("document", "asked")):
+            if isinstance(value, dict) and key in value:
+                return {name: value}
         return value
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Step:
-        given = [name for name in ("user", "pasted", "admit", "batch", "one") if getattr(self, name) is not None]
+        given = [
+            name for name in ("user", "pasted", "admit", "batch", "one", "asked") if getattr(self, name) is not None
+        ]
         if len(given) != 1:
-            raise ValueError("a step is one of user, pasted, admit, call, batch")
+            raise ValueError("a step is one of user, pasted, admit, call, batch, document")
         return self
 
     @property

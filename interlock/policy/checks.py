@@ -9,6 +9,7 @@ from interlock.model.answers import CODE
 from interlock.model.decisions import GATE_CODES
 from interlock.model.document import document_schema
 from interlock.policy.builtins import ALLOWED, RESERVED
+from interlock.policy.dialects import refused
 from interlock.policy.rego_ast import Module, Ref, Rule, absolute, code_of, constant, until_computed
 from interlock.policy.sources import Source
 
@@ -113,6 +114,7 @@ class Checks:
             yield from self._call(module, call)
         for ref in rule.refs:
             yield from self._ref(source, module, rule, ref)
+        yield from refused(module, rule)
 
     def _call(self, module: Module, call: Ref) -> Iterator[str]:
         if self._is_function(module, call):

@@ -9,20 +9,13 @@ from typing import Any, Final
 from interlock.model.manifest_lint import Finding
 from interlock.policy.builtins import ALLOWED
 from interlock.policy.bundle import Bundle
+from interlock.policy.dialects import comparisons, differing, nodes, tested
 from interlock.policy.rego_ast import Module, Rule, absolute, code_of, parse_module, ref_of
 from interlock.policy.sources import Source
 
 # Everything but these is an error, or undefined, for an argument of an unexpected type: in a proof, silence.
 _TOTAL: Final = frozenset("is_array is_boolean is_null is_number is_object is_set is_string type_name".split())
 _FALLIBLE: Final = ALLOWED - _TOTAL
-_DIFFERING: Final = {
-    "sprintf": "engines print numbers and composite values differently",
-    "lower": "some engines fold ASCII letters only",
-    "upper": "some engines fold ASCII letters only",
-    "to_number": "engines disagree about what is a number",
-    "sort": "engines order values of different types differently",
-}
-_ORDERED: Final = {"Lt": "<", "Le": "<=", "Gt": ">", "Ge": ">=", "Ne": "!="}
 
 
 def lint_bundle(bundle: Bundle) -> Iterator[Finding]:
@@ -37,7 +30,8 @@ def lint_bundle(bundle: Bundle) -> Iterator[Finding]:
             for rule in module.rules:
                 yield from _proof(module, rule)
         for rule in module.rules:
-            yield from _differing(module, rule)
+            for line, message in differing(module, rule):
+                yield Finding("engines-differ", f"{module.path}:{line}", message)
 
 
 def _companions(code: str, source: Source) -> Iterator[Finding]:
@@ -80,53 +74,15 @@ def _proof(module: Module, rule: Rule) -> Iterator[Finding]:
                 f"{module.path}:{line}",
                 "`every` is true of an empty list; test its first element beside it, as in `xs[0].y == …`",
             )
-    tested = _tested(rule)
+    known = tested(rule)
     for call, given in rule.given:
         name = ".".join(part or "" for part in call.parts)
-        if name in _FALLIBLE and not tested.issuperset(given):
+        if name in _FALLIBLE and not known.issuperset(given):
             yield Finding(
                 "fallible-builtin",
                 f"{module.path}:{call.line}",
                 f"{name} fails on a value of another type, and the decision with it; test the type first or use ==",
             )
-
-
-def _tested(rule: Rule) -> set[tuple[str | None, ...]]:
-    """References whose type the rule tests, with a builtin that answers for any value."""
-    return {ref for call, given in rule.given if call.parts[0] in _TOTAL for ref in given}
-
-
-def _differing(module: Module, rule: Rule) -> Iterator[Finding]:
-    for call in rule.calls:
-        name = ".".join(part or "" for part in call.parts)
-        if name in _DIFFERING:
-            yield Finding("engines-differ", f"{module.path}:{call.line}", f"{name}: {_DIFFERING[name]}")
-    for operator, line, sides in comparisons(rule.node):
-        if operator in _ORDERED and any(_untested_input(module, rule, side) for side in sides):
-            yield Finding(
-                "engines-differ",
-                f"{module.path}:{line}",
-                f"{_ORDERED[operator]} compares across types differently in different engines; test is_number(…) first",
-            )
-
-
-def comparisons(node: Any) -> Iterator[tuple[str, int, tuple[Any, Any]]]:
-    """Operator, line and both sides of every comparison in a tree."""
-    if isinstance(node, dict):
-        inner = node.get("BoolExpr")
-        if isinstance(inner, dict):
-            yield inner["op"], inner["span"]["line"], (inner["lhs"], inner["rhs"])
-        for child in node.values():
-            yield from comparisons(child)
-    elif isinstance(node, list):
-        for child in node:
-            yield from comparisons(child)
-
-
-def _untested_input(module: Module, rule: Rule, side: Any) -> bool:
-    ref = ref_of(side)
-    full = absolute(module, rule, ref) if ref is not None else None
-    return ref is not None and full is not None and full[0] == "input" and ref.parts not in _tested(rule)
 
 
 _MEANING: Final[dict[tuple[str, ...], str]] = {("tool", "name"): "tool", ("tool", "server"): "server"}
@@ -169,12 +125,5 @@ def _words(node: Any) -> Iterator[str]:
 
 def _memberships(node: Any) -> Iterator[tuple[Any, int, Any]]:
     """``x in xs`` anywhere in a tree."""
-    if isinstance(node, dict):
-        inner = node.get("Membership")
-        if isinstance(inner, dict):
-            yield inner["value"], inner["span"]["line"], inner["collection"]
-        for child in node.values():
-            yield from _memberships(child)
-    elif isinstance(node, list):
-        for child in node:
-            yield from _memberships(child)
+    for inner in nodes(node, "Membership"):
+        yield inner["value"], inner["span"]["line"], inner["collection"]

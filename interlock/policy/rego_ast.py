@@ -224,7 +224,7 @@ def _collect(node: Node, rule: Rule) -> None:
     if not isinstance(node, dict):
         return
     if node.get("with_mods"):
-        rule.withs.append(_line(node))
+        rule.withs.append(first_line(node))
     for kind, inner in node.items():
         if kind in ("Var", "RefDot", "RefBrack"):
             ref = ref_of({kind: inner})
@@ -247,9 +247,9 @@ def _collect(node: Node, rule: Rule) -> None:
                 if name is not None and len(name.parts) == 1 and name.parts[0] and bound is not None:
                     rule.bind(name.parts[0], bound, rule.aliases)
             if kind == "NotExpr":
-                rule.negations.append(_line(inner))
+                rule.negations.append(first_line(inner))
             elif kind in ("ArrayCompr", "SetCompr", "ObjectCompr"):
-                rule.comprehensions.append(_line(inner))
+                rule.comprehensions.append(first_line(inner))
             _collect(inner, rule)
 
 
@@ -259,7 +259,7 @@ def _iteration(kind: str, inner: Node, rule: Rule) -> None:
     value = inner["value"]
     name = value["Var"]["value"] if kind == "SomeIn" and isinstance(value, dict) and "Var" in value else ""
     if kind == "Every":
-        rule.everies.append((_line(inner), over))
+        rule.everies.append((first_line(inner), over))
         name = _every_name(inner, rule.data)
     if over is not None and name:
         rule.bind(name, over, rule.bindings)
@@ -318,7 +318,7 @@ def ref_of(node: Node) -> Ref | None:
     return None
 
 
-def _line(node: Node) -> int:
+def first_line(node: Node) -> int:
     """First line at or below a node."""
     if isinstance(node, dict):
         span = node.get("span")
@@ -331,7 +331,7 @@ def _line(node: Node) -> int:
         children = node
     else:
         return 0
-    return next((line for line in map(_line, children) if line), 0)
+    return next((line for line in map(first_line, children) if line), 0)
 
 
 def constant(node: Node) -> Any:
