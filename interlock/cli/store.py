@@ -94,9 +94,9 @@ def export(
     """
     with opened(configuration, named) as found:
         view = found.within(namespace)
-        checked = audit.verified(view, conversation)
+        checked = audit.verified(view, conversation, found.key)
         with written(out) as file:
-            head = audit.signed_head(checked.head, namespace, conversation)
+            head = audit.signed_head(checked.head, namespace, conversation, found.key)
             print(json.dumps({"head": head}), file=file)
             for link in audit.chain(view, conversation):
                 line = {"sequence": link.sequence, "digest": link.digest, "entry": json.loads(link.body)}
@@ -135,11 +135,14 @@ def verify(
     count = entries = messages = 0
     damaged: list[dict[str, str]] = []
     with opened(configuration, named) as found:
-        key = key_from(key_file) or found.key
+        found.key = key_from(key_file) or found.key
+        for space, one in found.headless():
+            if namespace in (None, space) and conversation in (None, one):
+                damaged.append({"namespace": space, "conversation": one, "problem": "its head is gone"})
         for view, one in progress(meant(found, namespace, conversation), "conversations verified"):
             count += 1
             try:
-                checked = audit.verified(view, one, key)
+                checked = audit.verified(view, one, found.key)
             except Tampered as problem:
                 damaged.append({"namespace": view.name, "conversation": one, "problem": str(problem)})
                 continue

@@ -36,6 +36,7 @@ from interlock.model.entries import (
     Typed,
 )
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
+from interlock.model.layout import Layout, changed
 from interlock.model.provenance import EMPTY, Provenance, hearing, saying, sending, vouching
 
 MAX_IN_FLIGHT: Final = 256
@@ -108,6 +109,8 @@ class State:
         turn: number of turns that ended in a store; turns commit with compare-and-set on it.
         length: number of messages in the stored transcript.
         places: number of messages that were ever stored.
+        layout: which of those places the transcript is made of.
+        erased: the content of the messages up to this place was erased.
     """
 
     conversation: str = ""
@@ -128,6 +131,8 @@ class State:
     turn: int = 0
     length: int = 0
     places: int = 0
+    layout: Layout = ()
+    erased: int = 0
 
     @property
     def exposure(self) -> Taint:
@@ -197,12 +202,16 @@ def apply(state: State, entry: Entry) -> State:
             return state if state.summary is None else replace(state, summary=None)
         case RolledBack():
             return _shortened(state, entry.after)
-        case Forked() | Remembered() | Sent() | Erased() | Checkpointed():
+        case Erased():
+            return replace(state, erased=state.places)
+        case Forked() | Remembered() | Sent() | Checkpointed():
             return state  # somebody else begins or is told: nothing about this conversation's labels
         case Transcribed():
             new = len(entry.contents)
             kept = _shortened(state, entry.keep)
-            return replace(kept, turn=entry.turn, length=entry.keep + new, places=state.places + new)
+            layout = changed(state.layout, entry.keep, state.places + 1, new)
+            places = state.places + new
+            return replace(kept, turn=entry.turn, length=entry.keep + new, places=places, layout=layout)
         case _:
             assert_never(entry)
 
@@ -412,6 +421,8 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.turn,
         state.length,
         state.places,
+        state.layout,
+        state.erased,
     )
 
 

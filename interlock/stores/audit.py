@@ -13,7 +13,7 @@ from interlock.errors import Tampered
 from interlock.model.chain import GENESIS, Head, Sealed, authentic, seal
 from interlock.model.checkpoints import state_body, state_digest
 from interlock.model.digests import Digest
-from interlock.model.entries import Checkpointed, Entry, Erased, Opened, decode
+from interlock.model.entries import Checkpointed, Entry, Opened, Transcribed, decode
 from interlock.model.labels import Label, label
 from interlock.model.state import State, apply
 from interlock.ports import Namespace
@@ -48,7 +48,9 @@ def verified(view: Namespace, conversation: str, key: bytes = b"") -> Verified:
     """
     held = view.head(conversation)
     authentic(held, key)
-    state, place, previous, erased = State(), 0, GENESIS, 0
+    state, place, previous = State(), 0, GENESIS
+    present: list[int] = []
+    retired: dict[int, int] = {}
     for link in chain(view, conversation):
         if place == held.sequence:
             break
@@ -62,29 +64,39 @@ def verified(view: Namespace, conversation: str, key: bytes = b"") -> Verified:
             raise Tampered(place, "a conversation is opened once, first")
         if isinstance(entry, Checkpointed) and entry.state != state_digest(state_body(state)):
             raise Tampered(place, "names another state than the entries give")
-        erased += entry.messages if isinstance(entry, Erased) else 0
+        if isinstance(entry, Transcribed):
+            if not 0 <= entry.keep <= len(present) or entry.place != state.places + 1:
+                raise Tampered(place, "changes another transcript than the one before it")
+            retired.update(dict.fromkeys(present[entry.keep :], place))
+            present[entry.keep :] = range(entry.place, entry.place + len(entry.contents))
         state, previous = apply(state, entry), link.digest
     if place < held.sequence:
         raise Tampered(place + 1, f"is missing: the head names {held.sequence} entries")
     if previous != held.digest or tuple(sorted(state.exposure)) != held.labels:
         raise Tampered(place, "is not the entry that the head names")
-    return Verified(held, place, _messages(view, conversation, state, erased))
+    found = _messages(view, conversation, state, retired, held.sequence)
+    view.state(conversation)  # what a store finds by itself, such as a label version that is not that of the entries
+    return Verified(held, place, found)
 
 
-def _messages(view: Namespace, conversation: str, state: State, erased: int) -> int:
-    """Every message that the entries name is there, and is what they say, or was erased on record."""
-    place = gone = 0
-    while place < state.places:
-        page = view.messages_ever(conversation, after=place, limit=PAGE)
+def _messages(view: Namespace, conversation: str, state: State, retired: dict[int, int], until: int) -> int:
+    """Every message that the entries name is there, is what they say, and is in the transcript or not as they say; or
+    was erased on record. There is no other one."""
+    place = 0
+    while page := view.messages_ever(conversation, after=place, limit=PAGE):
         for one in page:
             place += 1
-            gone += one.message is None
-            if gone > erased:
-                raise Tampered(one.entry, f"message {place} was erased, and no entry says so")
+            if place > state.places and one.entry > until:
+                return state.places  # written since
             if one.place != place:
                 raise Tampered(one.entry, f"message {place} is missing")
-        if not page:
-            raise Tampered(0, f"message {place + 1} is missing")
+            if place > state.places:
+                raise Tampered(one.entry, f"message {place} was never stored: there are {state.places}")
+            now = one.retired if one.retired <= until else 0
+            if now != retired.get(place, 0):
+                raise Tampered(one.entry, f"message {place} is in the transcript, or is not, against what entries say")
+    if place < state.places:
+        raise Tampered(0, f"message {place + 1} is missing")
     return place
 
 

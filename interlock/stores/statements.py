@@ -5,9 +5,9 @@ Only the last ones, which count for the operator, go over all of them.
 
 from __future__ import annotations
 
-HEAD = "SELECT sequence, digest, labels, mac FROM interlock_heads WHERE namespace = ? AND conversation = ?"
+HEAD = "SELECT sequence, digest, labels, mac, version FROM interlock_heads WHERE namespace = ? AND conversation = ?"
 SINCE = (
-    "SELECT h.sequence, h.digest, h.labels, h.mac, e.sequence, e.body, e.digest FROM interlock_heads h"
+    "SELECT h.sequence, h.digest, h.labels, h.mac, h.version, e.sequence, e.body, e.digest FROM interlock_heads h"
     " LEFT JOIN interlock_entries e"
     " ON e.namespace = h.namespace AND e.conversation = h.conversation AND e.sequence > ?"
     " WHERE h.namespace = ? AND h.conversation = ? ORDER BY e.sequence LIMIT ?"
@@ -52,6 +52,17 @@ NEWEST = f"{COLUMNS} AND retired = 0 AND place > ? AND place < ? ORDER BY place 
 OLDEST = f"{COLUMNS} AND place > ? ORDER BY place LIMIT ?"
 ERASE = "UPDATE interlock_messages SET body = ? WHERE namespace = ? AND conversation = ? AND length(body) > 0"
 ERASE_SUMMARIES = "UPDATE interlock_summaries SET body = ? WHERE namespace = ? AND conversation = ?"
+# What is left of a conversation whose head is gone. Its name is free for nobody.
+LEFT = " UNION ALL ".join(
+    f"SELECT 1 FROM interlock_{one} WHERE namespace = ? AND conversation = ?"  # noqa: S608 - constants only
+    for one in ("entries", "messages", "checkpoints")
+)
+_WITHOUT = "SELECT 1 FROM interlock_heads h WHERE h.namespace = x.namespace AND h.conversation = x.conversation"
+_HEADLESS = " UNION ".join(
+    f"SELECT x.namespace, x.conversation FROM interlock_{one} x WHERE NOT EXISTS ({_WITHOUT})"  # noqa: S608 - constants
+    for one in ("entries", "messages", "checkpoints")
+)
+HEADLESS = f"{_HEADLESS} ORDER BY 1, 2 LIMIT ?"
 NAMES = (
     "SELECT conversation FROM interlock_heads WHERE namespace = ? AND conversation > ? ORDER BY conversation LIMIT ?"
 )
