@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from interlock.errors import Bug, EngineUnavailable, InterlockError, JournalUnavailable, MemoryUnavailable, Refused
 from interlock.gate.effects import (
@@ -24,12 +27,17 @@ from interlock.gate.effects import (
     Returned,
 )
 from interlock.gate.permits import Permit, executing
+from interlock.locks import LOCK
 from interlock.model.carried import LOST, Carried, written_by
 from interlock.model.results import Allowed, ToolResult, finished
 from interlock.model.state import State
 from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
 
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
 T = TypeVar("T")
+MAX_WRITERS: Final = 32
 MAX_REMEMBERED: Final = 4096
 MAX_PAGES: Final = 256
 Run = Callable[[str, dict[str, Any]], Any]
@@ -193,21 +201,27 @@ def drive(steps: Generator[Effect, Any, T], world: World, run: Run | None = None
 
 
 async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None = None) -> T:
-    """Run steps to their end, awaiting what must be awaited. Same effects, same order."""
+    """Run steps to their end, awaiting what must be awaited. Same effects, same order.
+
+    A coroutine that is closed instead of cancelled can await nothing more. What is then still to be put on record is
+    put there by the thread that closes it.
+    """
+    closed = False
     try:
         effect = next(steps)
         while True:
             try:
                 if isinstance(effect, Execute):
                     reply = await aexecute(effect.allowed, run)
-                elif world.waits(effect):
+                elif world.waits(effect) and not closed:
                     reply = _checked(effect, await _elsewhere(world, effect))
                 else:
                     reply = world.answer(effect)
-                    if inspect.isawaitable(reply):
+                    if inspect.isawaitable(reply) and not closed:
                         reply = await _translating(effect, reply)
                     reply = _checked(effect, reply)
             except BaseException as error:
+                closed = closed or isinstance(error, GeneratorExit)
                 effect = steps.throw(error)
             else:
                 effect = steps.send(reply)
@@ -217,10 +231,30 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
 
 
 async def _elsewhere(world: World, effect: Effect) -> Any:
-    """In a worker thread. A task that is cancelled meanwhile may still have written: what it wrote stands."""
+    """In a worker thread. A task that is cancelled meanwhile may still have written: what it wrote stands.
+
+    In threads of its own: those of the loop may all be taken by tools that wait for a guarded call of theirs.
+    """
     import asyncio  # loaded already: this runs in its loop
 
-    return await asyncio.to_thread(world.answer, effect)
+    answer = functools.partial(contextvars.copy_context().run, world.answer, effect)
+    return await asyncio.get_running_loop().run_in_executor(_writers(), answer)
+
+
+_WRITERS: dict[int, Executor] = {}
+
+
+def _writers() -> Executor:
+    """Threads of this process that wait for disks and servers; a fork has none of its parent's."""
+    found = _WRITERS.get(os.getpid())
+    if found is None:
+        from concurrent.futures import ThreadPoolExecutor  # loaded late: only asynchronous guards of stores need it
+
+        with LOCK:
+            found = _WRITERS.get(os.getpid())
+            if found is None:
+                found = _WRITERS[os.getpid()] = ThreadPoolExecutor(MAX_WRITERS, "interlock-store")
+    return found
 
 
 async def _translating(effect: Effect, reply: Any) -> Any:
