@@ -15,23 +15,27 @@ UNKNOWN: Final = 0
 Layout: TypeAlias = tuple[tuple[int, int], ...]
 
 
-def changed(layout: Layout, keep: int, first: int, count: int) -> Layout:
-    """The transcript is now its first ``keep`` messages and ``count`` new ones, from place ``first`` on."""
-    kept, left = [], keep
-    for start, length in layout:
-        if left <= 0:
-            break
-        kept.append((start, min(length, left)))
-        left -= length
+def changed(layout: Layout, drop: int, first: int, count: int) -> Layout:
+    """The newest ``drop`` messages go, and ``count`` new ones come, from place ``first`` on."""
+    end = len(layout)
+    last: Layout = ()
+    while end and drop > 0:
+        end -= 1
+        start, length = layout[end]
+        if length > drop:
+            last = ((start, length - drop),)
+        drop -= length
+    if not last and end:
+        end, last = end - 1, (layout[end - 1],)
     if count > 0:
-        if kept and kept[-1][0] != UNKNOWN and kept[-1][0] + kept[-1][1] == first:
-            kept[-1] = (kept[-1][0], kept[-1][1] + count)
-        else:
-            kept.append((first, count))
+        start, length = last[0] if last else (UNKNOWN, 0)
+        joins = start != UNKNOWN and start + length == first
+        last = ((start, length + count),) if joins else (*last, (first, count))
+    kept = (*layout[:end], *last)
     if len(kept) > MAX_RUNS:
         half = len(kept) // 2
-        kept = [(UNKNOWN, sum(length for _, length in kept[:half])), *kept[half:]]
-    return tuple(kept)
+        kept = ((UNKNOWN, sum(length for _, length in kept[:half])), *kept[half:])
+    return kept
 
 
 def newest(layout: Layout, limit: int) -> list[int]:

@@ -209,7 +209,7 @@ def apply(state: State, entry: Entry) -> State:
         case Transcribed():
             new = len(entry.contents)
             kept = _shortened(state, entry.keep)
-            layout = changed(state.layout, entry.keep, state.places + 1, new)
+            layout = changed(state.layout, state.length - entry.keep, state.places + 1, new)
             places = state.places + new
             return replace(kept, turn=entry.turn, length=entry.keep + new, places=places, layout=layout)
         case _:
