@@ -1089,7 +1089,7 @@ MUTATIONS = [
     Mutation(
         "memory: the seal of a fact is not looked at",
         "interlock/stores/sql_facts.py",
-        "if not right or bytes(row[9]) != seal(space.decode(), fact).encode():",
+        "if not right or row[9] != seal(space.decode(), fact).encode():",
         "if not right:",
         "tests/conformance/test_memory.py",
     ),
@@ -1355,7 +1355,7 @@ MUTATIONS = [
     ),
     Mutation(
         "stores: a load pairs two moments",
-        f"interlock/conversations.py",
+        "interlock/conversations.py",
         "                if now.turn == state.turn:\n                    break\n",
         "                break\n",
         "tests/regressions/test_stores_load_while_a_turn_ends.py",
@@ -1404,7 +1404,7 @@ MUTATIONS = [
     ),
     Mutation(
         "stores: damaged messages are shown as clean",
-        f"interlock/conversations.py",
+        "interlock/conversations.py",
         "answered(messages, (EVERY_LEG,) * len(messages), EVERY_LEG)",
         "answered(messages, ((),) * len(messages), EVERY_LEG)",
         "tests/regressions/test_stores_damaged_shows_messages.py",

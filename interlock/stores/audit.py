@@ -49,6 +49,7 @@ def verified(view: Namespace, conversation: str, key: bytes = b"") -> Verified:
     held = view.head(conversation)
     authentic(held, key)
     state, place, previous = State(), 0, GENESIS
+    newest: tuple[int, Digest] | None = None
     present: list[int] = []
     retired: dict[int, int] = {}
     for link in chain(view, conversation):
@@ -62,8 +63,10 @@ def verified(view: Namespace, conversation: str, key: bytes = b"") -> Verified:
         entry = decode(link.body, place)
         if isinstance(entry, Opened) != (place == 1):
             raise Tampered(place, "a conversation is opened once, first")
-        if isinstance(entry, Checkpointed) and entry.state != state_digest(state_body(state)):
-            raise Tampered(place, "names another state than the entries give")
+        if isinstance(entry, Checkpointed):
+            if entry.state != state_digest(state_body(state)):
+                raise Tampered(place, "names another state than the entries give")
+            newest = (place, entry.state)
         if isinstance(entry, Transcribed):
             if not 0 <= entry.keep <= len(present) or entry.place != state.places + 1:
                 raise Tampered(place, "changes another transcript than the one before it")
@@ -74,9 +77,31 @@ def verified(view: Namespace, conversation: str, key: bytes = b"") -> Verified:
         raise Tampered(place + 1, f"is missing: the head names {held.sequence} entries")
     if previous != held.digest or tuple(sorted(state.exposure)) != held.labels:
         raise Tampered(place, "is not the entry that the head names")
+    _beside(view, conversation, newest)
     found = _messages(view, conversation, state, retired, held.sequence)
     view.state(conversation)  # what a store finds by itself, such as a label version that is not that of the entries
     return Verified(held, place, found)
+
+
+def _beside(view: Namespace, conversation: str, newest: tuple[int, Digest] | None) -> None:
+    """The checkpoint that a store keeps is the newest one that its entries name, or one that was written since."""
+    asked = getattr(view, "checkpoint", None)
+    if asked is None:
+        return  # a store without any
+    found = asked(conversation)
+    if newest is None or (found is not None and found[0] > newest[0]):
+        if found is not None and not isinstance(decode(*_named(view, conversation, found[0])), Checkpointed):
+            raise Tampered(found[0], "is no checkpoint, and one is kept for it")
+        return
+    if found is None or found[0] != newest[0] or state_digest(found[1]) != newest[1]:
+        raise Tampered(newest[0], "its checkpoint is missing, or another one is kept for it")
+
+
+def _named(view: Namespace, conversation: str, place: int) -> tuple[bytes, int]:
+    links = view.entries(conversation, after=place - 1, limit=1) if place > 0 else ()
+    if not links or links[0].sequence != place:
+        raise Tampered(place, "is missing, and a checkpoint is kept for it")
+    return links[0].body, place
 
 
 def _messages(view: Namespace, conversation: str, state: State, retired: dict[int, int], until: int) -> int:

@@ -192,6 +192,11 @@ class SqlNamespace:
             previous = sealed[-1].digest
         return tuple(sealed)
 
+    def checkpoint(self, conversation: str) -> tuple[int, bytes] | None:
+        """The checkpoint that stands beside the entries: its place and its state. For verifying; nobody believes it."""
+        rows = self.database.rows(say.CHECKPOINT, self._key_of(conversation))
+        return (as_int(rows[0][0]), as_bytes(rows[0][1])) if rows else None
+
     def head(self, conversation: str) -> Head:
         """See :meth:`interlock.ports.Namespace.head`."""
         rows = self.database.rows(say.HEAD, self._key_of(conversation))
