@@ -185,7 +185,8 @@ def purge(
         view = found.within(namespace)
         idle = set(_idle(view, limit)) if limit else set()
         for _, one in progress(meant(found, namespace, conversation), "conversations seen"):
-            if limit and one not in idle:
+            # Asked again, since somebody may have come back to it while others were erased.
+            if limit and (one not in idle or not view.is_idle(one, limit)):
                 continue
             names.append(one)
             if yes:

@@ -218,6 +218,10 @@ class SqlNamespace:
         rows = self.database.rows(say.IDLE, (self._prefix, at.encode(), after.encode("utf-8", "surrogatepass"), limit))
         return tuple(as_text(row[0]) for row in rows)
 
+    def is_idle(self, conversation: str, at: str) -> bool:
+        """Is its last entry older than a time? See :meth:`idle_since`."""
+        return bool(self.database.rows(say.IS_IDLE, (*self._key_of(conversation), at.encode())))
+
     # --- the transcript ---------------------------------------------------------------------------------------------
 
     def messages(

@@ -72,4 +72,5 @@ IDLE = (
     "SELECT conversation FROM interlock_heads WHERE namespace = ? AND stamp < ? AND conversation > ?"
     " ORDER BY conversation LIMIT ?"
 )
+IS_IDLE = "SELECT 1 FROM interlock_heads WHERE namespace = ? AND conversation = ? AND stamp < ?"
 COUNT_MESSAGES = "SELECT namespace, COUNT(*) FROM interlock_messages WHERE length(body) > 0 GROUP BY namespace"

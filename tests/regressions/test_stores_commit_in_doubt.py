@@ -8,7 +8,7 @@ Mutation that this file catches: only a closed connection leaves a commit in dou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -56,10 +56,11 @@ def last_words(monkeypatch: pytest.MonkeyPatch, *, after: bool, where: bytes, co
 def test_t16_it_is_looked_up(view: Any, monkeypatch: pytest.MonkeyPatch, code: str, after: bool) -> None:
     name = begun(view)
     view.record(name, [change()], at=AT, turn=0)
-    for where, write in (
+    writes: list[tuple[bytes, Callable[[], Any]]] = [
         (b"COMMIT", lambda: view.record(name, [change()], [admitted(WEB)], at=AT, turn=1)),
         (b"WITH moved", lambda: view.append(name, [admitted(FILES)])),
-    ):
+    ]
+    for where, write in writes:
         last_words(monkeypatch, after=after, where=where, code=code)
         if after:
             state = write()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.errors import Misconfigured
+from interlock.model.configuration import PostgresChoice
 from tests.ids import stable
 from tests.servers import require_psycopg
 
@@ -88,6 +89,15 @@ def test_this_machine_stays_this_machine(dsn: str) -> None:
     from interlock.stores.dsn import secured
 
     assert "sslmode" not in secured(dsn)
+
+
+def test_the_configuration_does_not_show_it() -> None:
+    dsn = f"postgresql://u:{SECRET}@db/x"
+    assert SECRET not in repr(PostgresChoice(kind="postgres", dsn=dsn))
+    with pytest.raises(ValueError, match="environment variable") as told:
+        PostgresChoice(kind="postgres", dsn=dsn, dsn_from="X")
+    assert SECRET not in str(told.value)
+    assert "postgresql://" not in str(told.value)
 
 
 def test_of_several_servers_the_one_that_can_be_written() -> None:
