@@ -14,10 +14,11 @@ from interlock.model.labels import EVERY_LEG
 from interlock.model.messages import Message, Role
 from interlock.model.records import Change, StoredMessage, changes_between
 from interlock.model.state import State, bounded
-from interlock.model.transcript import Cover, Transcript, answered
+from interlock.model.transcript import Cover, Transcript, answered, answers, unpaired
 from interlock.ports import Clock, Namespace, Store
 
 PAGE = 500
+MAX_SALVAGED = 500
 
 
 class Conversations:
@@ -71,7 +72,7 @@ class Conversations:
         """Take up a conversation where it stands.
 
         What is damaged goes on as a new conversation with every leg, whose journal says why; ``damage`` says so too,
-        and the damaged one stays as it is.
+        and the damaged one stays as it is. What can still be read of its newest messages is shown, under every label.
 
         Args:
             newest: show only so many of the newest messages, never a result without its call. Labels are always all.
@@ -83,17 +84,21 @@ class Conversations:
         at = stamp(self._clock.now())
         try:
             state = self._view.state(conversation)
-            found = self._view.messages(conversation, limit=newest)
             if alone and (state.in_flight or state.children):
                 state = self._view.append(conversation, (Resumed(at, "loaded alone"),))
+            while True:
+                found = self._view.messages(conversation, limit=newest)
+                now = self._view.state(conversation)
+                if now.turn == state.turn:
+                    break
+                state = now  # a turn ended in between: both must speak of the same transcript
         except Tampered as problem:
             return self._begun_again(conversation, f"{problem}", at)
         kept = _whole(found)
         base = state.length - len(kept)
         stored = tuple(one.message for one in kept if one.message is not None)
         covers = tuple(one.cover for one in kept)
-        messages, now = answered(stored, covers, bounded(state.exposure))
-        transcript = Transcript(messages, now)
+        transcript = Transcript(*answered(stored, covers, bounded(state.exposure)))
         return self._attached(state, transcript, Transcript(stored, covers), base)
 
     def __iter__(self) -> Iterator[str]:
@@ -106,7 +111,9 @@ class Conversations:
     def _begun_again(self, conversation: str, why: str, at: str) -> StoredConversation:
         opened = Opened(at, new_id(), self._view.name, conversation)
         state = self._view.open((opened, Resumed(at, f"damaged, {why}", EVERY_LEG)))
-        return self._attached(state, Transcript(), Transcript(), 0, f"{why}; it goes on as {opened.conversation}")
+        messages = _legible(self._view, conversation)
+        shown = Transcript(*answered(messages, (EVERY_LEG,) * len(messages), EVERY_LEG))
+        return self._attached(state, shown, Transcript(), 0, f"{why}; it goes on as {opened.conversation}")
 
     def _attached(
         self, state: State, shown: Transcript, kept: Transcript, base: int, damage: str = ""
@@ -228,6 +235,18 @@ def _whole(found: Sequence[StoredMessage]) -> list[StoredMessage]:
     while kept and kept[0].message is not None and kept[0].message.role is Role.TOOL:
         del kept[0]
     return kept
+
+
+def _legible(view: Namespace, conversation: str) -> tuple[Message, ...]:
+    """What can still be read of a damaged conversation, from a place on from which no call is without its result."""
+    read = getattr(view, "salvaged", None)
+    found: tuple[Message, ...] = tuple(read(conversation, MAX_SALVAGED)) if read is not None else ()
+    alone = set(unpaired(found))
+    start = 0
+    for place, message in enumerate(found):
+        if alone.intersection([*(use.id for use in message.uses), *(one.id for one in answers(message))]):
+            start = place + 1
+    return found[start:]
 
 
 def _said(changes: Sequence[Change]) -> tuple[tuple[Message, Cover], ...]:

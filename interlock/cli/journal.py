@@ -88,7 +88,10 @@ def verify(
         return
     found_heads: list[dict[str, Any]] = []
     with opened(configuration, named) as found:
-        key = key or found.key
+        found.key = key = key or found.key
+        for space, one in found.headless():
+            if namespace in (None, space) and conversation in (None, one):
+                broken.append({"namespace": space, "conversation": one, "problem": "its head is gone"})
         for view, one in progress(meant(found, namespace, conversation), "journals verified"):
             try:
                 checked = audit.verified(view, one, key)

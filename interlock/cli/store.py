@@ -136,11 +136,14 @@ def verify(
     count = entries = messages = 0
     damaged: list[dict[str, str]] = []
     with opened(configuration, named) as found:
-        key = key_from(key_file) or found.key
+        found.key = key_from(key_file) or found.key
+        for space, one in found.headless():
+            if namespace in (None, space) and conversation in (None, one):
+                damaged.append({"namespace": space, "conversation": one, "problem": "its head is gone"})
         for view, one in progress(meant(found, namespace, conversation), "conversations verified"):
             count += 1
             try:
-                checked = audit.verified(view, one, key)
+                checked = audit.verified(view, one, found.key)
             except Tampered as problem:
                 damaged.append({"namespace": view.name, "conversation": one, "problem": str(problem)})
                 continue
@@ -185,7 +188,8 @@ def purge(
         view = found.within(namespace)
         idle = set(_idle(view, limit)) if limit else set()
         for _, one in progress(meant(found, namespace, conversation), "conversations seen"):
-            if limit and one not in idle:
+            # Asked again, since somebody may have come back to it while others were erased.
+            if limit and (one not in idle or not view.is_idle(one, limit)):
                 continue
             names.append(one)
             messages += view.contents(one)

@@ -27,6 +27,7 @@ from interlock.gate.effects import (
     Returned,
 )
 from interlock.gate.permits import Permit, executing
+from interlock.locks import LOCK
 from interlock.model.carried import LOST, Carried, written_by
 from interlock.model.results import Allowed, ToolResult, finished
 from interlock.model.state import State
@@ -214,21 +215,28 @@ def drive(steps: Generator[Effect, Any, T], world: World, run: Run | None = None
 
 
 async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None = None) -> T:
-    """Run steps to their end, awaiting what must be awaited. Same effects, same order."""
+    """Run steps to their end, awaiting what must be awaited. Same effects, same order.
+
+    A coroutine that is closed instead of cancelled can await nothing more. What is then still to be put on record is
+    put there by the thread that closes it.
+    """
+    closed = False
     try:
         effect = next(steps)
         while True:
             try:
                 if isinstance(effect, Execute):
                     reply = await aexecute(effect.allowed, run)
-                elif world.waits(effect):
+                elif world.waits(effect) and not closed:
                     reply = _checked(effect, await _elsewhere(world, effect))
                 else:
-                    reply = world.begun(effect)
-                    if inspect.isawaitable(reply):
+                    # One that is closed can await nothing: its engine is asked by the door for callers that wait.
+                    reply = world.answer(effect) if closed else world.begun(effect)
+                    if inspect.isawaitable(reply) and not closed:
                         reply = await _translating(effect, reply)
                     reply = _checked(effect, reply)
             except BaseException as error:
+                closed = closed or isinstance(error, GeneratorExit)
                 effect = steps.throw(error)
             else:
                 effect = steps.send(reply)
@@ -240,7 +248,8 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
 async def _elsewhere(world: World, effect: Effect) -> Any:
     """In a worker thread. A task that is cancelled meanwhile leaves the write to finish: what it wrote stands.
 
-    The threads are the journal's own: in the loop's pool, tools that take a minute would hold up every decision.
+    The threads are the journal's own: those of the loop may all be taken by tools that take a minute, or that wait for
+    a guarded call of theirs.
     """
     import asyncio  # loaded already: this runs in its loop
 
@@ -249,15 +258,18 @@ async def _elsewhere(world: World, effect: Effect) -> Any:
     return await asyncio.shield(asyncio.get_running_loop().run_in_executor(_writers(), answer))
 
 
-_WRITERS: Final[dict[int, ThreadPoolExecutor]] = {}  # by process: threads don't cross a fork
+_WRITERS: Final[dict[int, ThreadPoolExecutor]] = {}  # by process: a fork has none of its parent's threads
 
 
 def _writers() -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # loaded late: a journal in memory needs none
-
     found = _WRITERS.get(os.getpid())
-    if found is None:  # of two threads that get here at once one keeps a pool that nobody else uses
-        found = _WRITERS.setdefault(os.getpid(), ThreadPoolExecutor(MAX_WRITERS, "interlock-journal"))
+    if found is None:
+        from concurrent.futures import ThreadPoolExecutor  # loaded late: a journal in memory needs none
+
+        with LOCK:
+            found = _WRITERS.get(os.getpid())
+            if found is None:
+                found = _WRITERS[os.getpid()] = ThreadPoolExecutor(MAX_WRITERS, "interlock-journal")
     return found
 
 

@@ -60,6 +60,7 @@ def read_state(body: bytes) -> State:
         value["children"] = MappingProxyType(dict(adapters["children"].validate_python(value["children"])))
         value["summary"] = adapters["summary"].validate_python(value["summary"])
         value["provenance"] = _index(value["provenance"])
+        value["layout"] = tuple((first, count) for first, count in value["layout"])
         state = State(**value)
         same = state_body(state) == body
     except (ValueError, KeyError, TypeError, ValidationError) as error:

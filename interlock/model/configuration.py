@@ -126,9 +126,10 @@ class SqliteChoice(BaseModel):
 class PostgresChoice(BaseModel):
     """A database for many processes. Its dsn stands here, or in an environment variable that ``dsn_from`` names."""
 
-    model_config = _STRICT
+    # No message and no listing of it shows the dsn, in which a password may stand.
+    model_config = {**_STRICT, "hide_input_in_errors": True}
     kind: Literal["postgres"]
-    dsn: str = ""
+    dsn: Annotated[str, Field(repr=False)] = ""
     dsn_from: str = ""
     durability: Literal["full", "process"] = "full"
     connections: Annotated[int, Field(ge=1, le=1000)] = 8

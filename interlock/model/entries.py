@@ -289,12 +289,14 @@ class Transcribed:
         turn: number of this turn in its conversation, from 1. One turn may write several of these.
         keep: how many messages of the list before stay in it.
         contents: digests of the new messages with their covers, in order, as they are stored.
+        place: of the first of them, so that none can stand in the place of another.
     """
 
     at: str
     turn: int
     keep: int
     contents: tuple[Digest, ...]
+    place: int = 0
     kind: Literal["transcribed"] = "transcribed"
 
 

@@ -109,9 +109,12 @@ def read_body(body: bytes, place: int) -> tuple[Message, Cover]:
         Tampered: not a message that this version writes.
     """
     try:
-        return _message(json.loads(body))
+        message, cover = _message(json.loads(body))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Refused) as error:
         raise Tampered(place, f"message {place} is none of this version ({type(error).__name__})") from None
+    if message.role is Role.SYSTEM:
+        raise Tampered(place, f"message {place} is in the system role, which no store has ever kept")
+    return message, cover
 
 
 def body_of(record: Record) -> bytes:

@@ -37,6 +37,7 @@ from interlock.model.entries import (
     Typed,
 )
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
+from interlock.model.layout import Layout, changed
 from interlock.model.provenance import EMPTY, Provenance, hearing, saying, sending, vouching
 
 MAX_IN_FLIGHT: Final = 256
@@ -113,6 +114,8 @@ class State:
         turn: number of turns that ended in a store; turns commit with compare-and-set on it.
         length: number of messages in the stored transcript.
         places: number of messages that were ever stored.
+        layout: which of those places the transcript is made of.
+        erased: the content of the messages up to this place was erased.
     """
 
     conversation: str = ""
@@ -133,6 +136,8 @@ class State:
     turn: int = 0
     length: int = 0
     places: int = 0
+    layout: Layout = ()
+    erased: int = 0
 
     @property
     def exposure(self) -> Taint:
@@ -203,12 +208,16 @@ def apply(state: State, entry: Entry) -> State:
         case RolledBack():
             # By what is the same, not by how much is left: an older list may be longer than the summarised one.
             return _shortened(state, entry.kept)
-        case Forked() | Remembered() | Sent() | Erased() | Checkpointed() | Trimmed():
+        case Erased():
+            return replace(state, erased=state.places)
+        case Forked() | Remembered() | Sent() | Checkpointed() | Trimmed():
             return state  # somebody else begins or is told: nothing about this conversation's labels
         case Transcribed():
             new = len(entry.contents)
             kept = state if _stores_summarised(state, entry) else _shortened(state, entry.keep)
-            return replace(kept, turn=entry.turn, length=entry.keep + new, places=state.places + new)
+            layout = changed(state.layout, state.length - entry.keep, state.places + 1, new)
+            places = state.places + new
+            return replace(kept, turn=entry.turn, length=entry.keep + new, places=places, layout=layout)
         case _:
             assert_never(entry)
 
@@ -430,6 +439,8 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.turn,
         state.length,
         state.places,
+        state.layout,
+        state.erased,
     )
 
 

@@ -13,12 +13,13 @@ from interlock.errors import Tampered
 from interlock.model.chain import GENESIS, Head, Sealed, authentic, seal
 from interlock.model.checkpoints import state_body, state_digest
 from interlock.model.digests import Digest
-from interlock.model.entries import Checkpointed, Entry, Erased, Opened, Trimmed, decode
+from interlock.model.entries import Checkpointed, Entry, Opened, Trimmed, decode
 from interlock.model.labels import Label, label
 from interlock.model.retention import Base, begins, kept_link
-from interlock.model.state import State, apply
+from interlock.model.state import apply
 from interlock.ports import Namespace
 from interlock.stores.archive import Archive
+from interlock.stores.places import Places
 from interlock.stores.trimming import started
 
 PAGE: Final = 2000
@@ -66,10 +67,12 @@ def verified(view: Namespace, conversation: str, key: bytes = b"") -> Verified:
 def _verified(view: Namespace, conversation: str, base: Base, key: bytes) -> Verified:
     held = view.head(conversation)
     authentic(held, key)
-    fold = started(base)
+    fold, places = started(base), _kept(view, conversation, base)
     state, place, previous = fold.state, fold.sequence, fold.digest
-    newest: Trimmed | None = None
-    erased = _kept(view, conversation, base)
+    if not places.fits(state):
+        raise Tampered(place, "is where the journal begins, with another transcript than the dropped entries give")
+    begun: Trimmed | None = None
+    newest: tuple[int, Digest] | None = None
     for link in chain(view, conversation):
         if place == held.sequence:
             break
@@ -81,39 +84,45 @@ def _verified(view: Namespace, conversation: str, base: Base, key: bytes) -> Ver
         entry = decode(link.body, place)
         if isinstance(entry, Opened) != (place == 1):
             raise Tampered(place, "a conversation is opened once, first")
-        if isinstance(entry, Checkpointed) and entry.state != state_digest(state_body(state)):
-            raise Tampered(place, "names another state than the entries give")
-        newest = entry if isinstance(entry, Trimmed) else newest
-        erased += entry.messages if isinstance(entry, Erased) else 0
+        if isinstance(entry, Checkpointed):
+            if entry.state != state_digest(state_body(state)):
+                raise Tampered(place, "names another state than the entries give")
+            newest = (place, entry.state)
+        begun = entry if isinstance(entry, Trimmed) else begun
+        places.follow(place, entry)
         state, previous = apply(state, entry), link.digest
     if place < held.sequence:
         raise Tampered(place + 1, f"is missing: the head names {held.sequence} entries")
     if previous != held.digest or tuple(sorted(state.exposure)) != held.labels:
         raise Tampered(place, "is not the entry that the head names")
-    begins(base, newest)
-    messages = _messages(view, conversation, state, erased)
+    begins(base, begun)
+    _beside(view, conversation, newest)
+    messages, gone = _messages(view, conversation, places, held.sequence)
+    # After the messages, since more may be erased meanwhile. A store also finds things by itself here, such as a label
+    # version that is not that of the entries.
+    if gone > view.state(conversation).erased:
+        raise Tampered(0, f"message {gone} was erased, and no entry says so")
     return Verified(held, place - base.sequence, messages, base.sequence)
 
 
-def _kept(view: Namespace, conversation: str, base: Base) -> int:
-    """Are the dropped entries that messages are held against what the base says? How many messages they say are gone.
+def _kept(view: Namespace, conversation: str, base: Base) -> Places:
+    """Are the dropped entries that messages are held against what the base says? Where they put messages.
 
     Raises:
         Tampered: at the first broken place.
     """
-    count = erased = after = 0
+    places, count, after = Places(), 0, 0
     previous = GENESIS
     while page := view.kept(conversation, after=after, limit=PAGE):
         for one in page:
             link = kept_link(one.sequence, previous, one.body)
             if link.digest != one.digest or one.sequence > base.sequence:
                 raise Tampered(one.sequence, "was kept for its messages, and was changed or does not follow")
-            entry = decode(one.body, one.sequence)
-            erased += entry.messages if isinstance(entry, Erased) else 0
+            places.follow(one.sequence, decode(one.body, one.sequence))
             count, previous, after = count + 1, link.digest, one.sequence
     if (count, previous) != (base.kept, base.keeping):
         raise Tampered(after + 1, f"is missing: {base.kept} dropped entries were kept for their messages")
-    return erased
+    return places
 
 
 def older(view: Namespace, conversation: str, before: str) -> int:
@@ -133,21 +142,49 @@ def older(view: Namespace, conversation: str, before: str) -> int:
     return last if worth else 0
 
 
-def _messages(view: Namespace, conversation: str, state: State, erased: int) -> int:
-    """Every message that the entries name is there, and is what they say, or was erased on record."""
+def _beside(view: Namespace, conversation: str, newest: tuple[int, Digest] | None) -> None:
+    """The checkpoint that a store keeps is the newest one that its entries name, or one that was written since."""
+    asked = getattr(view, "checkpoint", None)
+    if asked is None:
+        return  # a store without any
+    found = asked(conversation)
+    if newest is None or (found is not None and found[0] > newest[0]):
+        if found is not None and not isinstance(decode(*_named(view, conversation, found[0])), Checkpointed):
+            raise Tampered(found[0], "is no checkpoint, and one is kept for it")
+        return
+    if found is None or found[0] != newest[0] or state_digest(found[1]) != newest[1]:
+        raise Tampered(newest[0], "its checkpoint is missing, or another one is kept for it")
+
+
+def _named(view: Namespace, conversation: str, place: int) -> tuple[bytes, int]:
+    links = view.entries(conversation, after=place - 1, limit=1) if place > 0 else ()
+    if not links or links[0].sequence != place:
+        raise Tampered(place, "is missing, and a checkpoint is kept for it")
+    return links[0].body, place
+
+
+def _messages(view: Namespace, conversation: str, places: Places, until: int) -> tuple[int, int]:
+    """Every message that the entries name is there, is what they say, and is in the transcript or not as they say; or
+    was erased. There is no other one. How many there are, and the place of the last one that was erased."""
     place = gone = 0
-    while place < state.places:
-        page = view.messages_ever(conversation, after=place, limit=PAGE)
+    while page := view.messages_ever(conversation, after=place, limit=PAGE):
         for one in page:
             place += 1
-            gone += one.message is None
-            if gone > erased:
-                raise Tampered(one.entry, f"message {place} was erased, and no entry says so")
+            if place > places.stored and one.entry > until:
+                return places.stored, gone  # written since
             if one.place != place:
                 raise Tampered(one.entry, f"message {place} is missing")
-        if not page:
-            raise Tampered(0, f"message {place + 1} is missing")
-    return place
+            if place > places.stored:
+                raise Tampered(one.entry, f"message {place} was never stored: there are {places.stored}")
+            gone = place if one.message is None else gone
+            if one.message is not None and place <= places.erased:
+                raise Tampered(one.entry, f"message {place} was erased, and is there again")
+            now = one.retired if one.retired <= until else 0
+            if now != places.retired.get(place, 0):
+                raise Tampered(one.entry, f"message {place} is in the transcript, or is not, against what entries say")
+    if place < places.stored:
+        raise Tampered(0, f"message {place + 1} is missing")
+    return place, gone
 
 
 def signed_head(head: Head, namespace: str, conversation: str, key: bytes = b"") -> dict[str, Any]:

@@ -80,7 +80,6 @@ class MemoryNamespace:
     def __init__(self, store: MemoryStore, name: str) -> None:
         """Use :meth:`MemoryStore.within`."""
         self._store = store
-        self._shared = id(store.records)
         self._name = name
 
     @property
@@ -88,10 +87,11 @@ class MemoryNamespace:
         return self._name
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MemoryNamespace) and (other._shared, other._name) == (self._shared, self._name)
+        same = isinstance(other, MemoryNamespace) and other._store.records is self._store.records
+        return same and isinstance(other, MemoryNamespace) and other._name == self._name
 
     def __hash__(self) -> int:
-        return hash((self._shared, self._name))
+        return hash((id(self._store.records), self._name))
 
     def open(self, entries: Sequence[Entry]) -> State:
         """See :meth:`interlock.ports.Journal.open`."""

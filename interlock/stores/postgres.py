@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from interlock.errors import JournalUnavailable, Misconfigured
@@ -20,18 +19,16 @@ from interlock.stores.sql_store import SqlStore
 
 try:
     import psycopg
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
     from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 except ImportError as error:
     raise ImportError("interlock.stores.postgres needs `pip install interlock[postgres]`") from error
+
+from interlock.stores.dsn import is_local, secured, shown
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
 OLDEST_SERVER: Final = 150_000
-LOCAL_HOSTS: Final = ("", "localhost", "127.0.0.1", "::1")
-# Weaker than an encrypted connection to a server that was looked at.
-OPEN_MODES: Final = ("disable", "allow", "prefer")
 ATTEMPTS: Final = 3
 # Two operators who migrate at once meet at this number; it is any number that nobody else uses.
 MIGRATING: Final = 0x696E7465726C6F63
@@ -153,9 +150,9 @@ class PostgresDatabase:
     def _private(self, connection: Connection[Any]) -> None:
         """Whatever a service file or a host name led to: not in the clear to another machine."""
         info = connection.info
-        local = info.host.startswith("/") or info.host in LOCAL_HOSTS
+        local = all(is_local(one) for one in (info.host, info.hostaddr))
         if not (local or self._plaintext or connection.pgconn.ssl_in_use):
-            raise Misconfigured(f"{self._shown}: the connection to {info.host} is not encrypted; nothing was sent")
+            raise Misconfigured(f"{self._shown}: the connection to {info.host} is not encrypted; nothing was stored")
 
     def _configure(self, connection: Connection[Any]) -> None:
         """What durability and waiting depend on, set for each connection whatever the server's own settings are."""
@@ -166,6 +163,8 @@ class PostgresDatabase:
             ("lock_timeout", milliseconds),
             # A process that stops in the middle of a transaction must not keep its row locked for ever.
             ("idle_in_transaction_session_timeout", "60000"),
+            # Each statement sees what was committed before it: after a lock was waited for, that is the point.
+            ("default_transaction_isolation", "read committed"),
         ):
             connection.execute(set_one, (name, value))
         if not self._flushes:
@@ -194,7 +193,7 @@ class PostgresDatabase:
             try:
                 return _Cursor(connection).run(statement, values)
             except psycopg.Error as error:
-                if _lost(connection):
+                if _in_doubt(connection, error):
                     raise CommitUnknown(
                         f"{self._shown}: the connection broke in a write; it may be on record, or not"
                     ) from error
@@ -214,7 +213,7 @@ class PostgresDatabase:
                     return done
                 except psycopg.Error as error:
                     lost = _lost(connection)
-                    if lost and committing:
+                    if committing and _in_doubt(connection, error):
                         raise CommitUnknown(
                             f"{self._shown}: the connection broke in a commit; it may be on record, or not"
                         ) from error
@@ -327,44 +326,12 @@ def _lost(connection: Connection[Any]) -> bool:
     return bool(connection.closed or connection.broken)
 
 
+def _in_doubt(connection: Connection[Any], error: psycopg.Error) -> bool:
+    """May the server have committed before this error? Its last words can arrive before anybody sees that the
+    connection is gone: shut down, killed, out of resources, or an error of the driver's that has no code."""
+    return _lost(connection) or error.sqlstate in (None, "40003") or error.sqlstate[:2] in ("08", "57", "58", "XX")
+
+
 def _said(error: BaseException) -> str:
     """The first line of what the server or the driver said; the rest may show values."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-def shown(conninfo: str) -> str:
-    """Where a database is, without the password."""
-    known = conninfo_to_dict(conninfo)
-    return f"postgresql {known.get('dbname') or ''}@{known.get('host') or known.get('hostaddr') or 'local'}"
-
-
-def secured(dsn: str, plaintext: bool = False) -> str:
-    """The dsn with TLS for other machines: encrypted, with the server's certificate and its name checked.
-
-    Raises:
-        Misconfigured: it is no dsn, or asks for less than an encrypted connection to another machine.
-    """
-    try:
-        known = conninfo_to_dict(dsn)
-    except psycopg.Error as error:
-        raise Misconfigured(f"not a dsn that libpq understands: {_said(error)}") from None
-    hosts = str(known.get("host") or known.get("hostaddr") or os.environ.get("PGHOST", "")).split(",")
-    remote = [one for one in hosts if not one.startswith("/") and one not in LOCAL_HOSTS]
-    extra: dict[str, Any] = {} if known.get("connect_timeout") else {"connect_timeout": 10}
-    mode = known.get("sslmode") or os.environ.get("PGSSLMODE", "")
-    if remote and not plaintext:
-        if mode in OPEN_MODES:
-            raise Misconfigured(
-                f"sslmode={mode} may send everything to {remote[0]} in the clear; leave it out for verify-full,"
-                " or accept that with plaintext = true"
-            )
-        if not mode:
-            extra["sslmode"] = "verify-full"
-            if not known.get("sslrootcert") and "PGSSLROOTCERT" not in os.environ and not _own_roots():
-                extra["sslrootcert"] = "system"
-    return make_conninfo(dsn, **extra)
-
-
-def _own_roots() -> bool:
-    """Does libpq find certificates of the operator's own, or is it too old to use those of the system?"""
-    return psycopg.pq.version() < 160_000 or (Path.home() / ".postgresql" / "root.crt").exists()

@@ -113,7 +113,7 @@ def as_text(value: object) -> str:
 
 
 def as_int(value: object) -> int:
-    """A number. Raises Tampered."""
-    if type(value) is int:
+    """A number, none of which is negative or near the end of what a column holds. Raises Tampered."""
+    if type(value) is int and 0 <= value < 1 << 62:
         return value
-    raise Tampered(0, f"a number was written where {type(value).__name__} stands now")
+    raise Tampered(0, f"a number of ours was written where {type(value).__name__} stands now")

@@ -6,16 +6,19 @@ with nothing taken out since. Otherwise whatever is read is every leg.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
+from interlock.errors import MemoryUnavailable, Tampered
 from interlock.model.artifacts import above, below, is_lost
 from interlock.model.canonical import pack
 from interlock.model.carried import CLEAN, LOST, Carried, decode, joined
 from interlock.model.digests import digest
 from interlock.model.names import namespace_name
 from interlock.stores.memory_artifacts import foreign
-from interlock.stores.sql import Cursor, Rows, Taken, Values
+from interlock.stores.sql import Cursor, Rows, Taken, Values, as_bytes, as_int
 from interlock.stores.sql_facts import SqlMemory
 from interlock.stores.sql_store import SqlStore
 
@@ -23,10 +26,14 @@ PAGE: Final = 5000
 _GENESIS: Final = b""
 _HEAD: Final = "SELECT sequence, digest, whole FROM interlock_artifact_head WHERE one = 1"
 _BEGIN: Final = "INSERT INTO interlock_artifact_head (one, sequence, digest, whole) VALUES (1, 0, ?, ?)"
-_LOSE: Final = "UPDATE interlock_artifact_head SET whole = ? WHERE one = 1"
+_LOSE: Final = "UPDATE interlock_artifact_head SET digest = ?, whole = ? WHERE one = 1"
 _ADVANCE: Final = "UPDATE interlock_artifact_head SET sequence = ?, digest = ? WHERE one = 1 AND sequence = ?"
 _ROW: Final = "INSERT INTO interlock_artifacts (sequence, artifact, namespace, labels, digest) VALUES (?, ?, ?, ?, ?)"
 _COLUMNS: Final = "SELECT sequence, artifact, namespace, labels, digest FROM interlock_artifacts"
+_COUNT: Final = (
+    "SELECT (SELECT COUNT(*) FROM interlock_artifacts), (SELECT COALESCE(MAX(sequence), 0) FROM interlock_artifacts),"
+    " (SELECT sequence FROM interlock_artifact_head WHERE one = 1)"
+)
 _OWN: Final = f"{_COLUMNS} WHERE artifact = ? AND namespace = ?"
 _IN_ORDER: Final = f"{_COLUMNS} WHERE sequence > ? ORDER BY sequence LIMIT ?"
 
@@ -37,6 +44,7 @@ class SqlArtifacts(SqlMemory):
     def __init__(self, store: SqlStore) -> None:
         """``store``: an open one. Its record of artifacts is verified once, when it is first asked for."""
         super().__init__(store)
+        self._key = store.key
         self._found: str | None = None
 
     @property
@@ -61,7 +69,7 @@ class SqlArtifacts(SqlMemory):
 
         def work(cursor: Cursor) -> None:
             if not cursor.rows(_HEAD):
-                cursor.run(_BEGIN, (_GENESIS, b"whole"))
+                cursor.run(_BEGIN, (self._marked(0, _GENESIS, b"whole"), b"whole"))
 
         try:
             self._transact(work)
@@ -77,8 +85,16 @@ class SqlArtifacts(SqlMemory):
         self = cls(store)
 
         def work(cursor: Cursor) -> None:
-            if not cursor.run(_LOSE, (b"lost",)):
-                cursor.run(_BEGIN, (_GENESIS, b"lost"))
+            head = cursor.rows(_HEAD + self._database.lock)
+            if not head:
+                cursor.run(_BEGIN, (self._marked(0, _GENESIS, b"lost"), b"lost"))
+                return
+            try:
+                sequence, last, _ = self._read_head(head[0])
+                said = self._marked(sequence, last, b"lost")
+            except Tampered:
+                said = b""  # nobody could vouch with it before, and nobody can now
+            cursor.run(_LOSE, (said, b"lost"))
 
         try:
             self._transact(work)
@@ -89,13 +105,18 @@ class SqlArtifacts(SqlMemory):
     def carried(self, keys: Sequence[str], *, namespace: str) -> Carried:
         """See :meth:`interlock.ports.Artifacts.carried`."""
         space = namespace_name(namespace).encode()
-        if self.damage or any(map(is_lost, keys)):
+        if self.damage or any(map(is_lost, keys)) or not self._complete():
             return LOST
         found = CLEAN
         for one in keys:
             for row in self._concerning(one):
-                found = found.join(foreign(decode(bytes(row[3])), bytes(row[2]) == space))
+                found = found.join(foreign(decode(_bytes(row[3])), _bytes(row[2]) == space))
         return found
+
+    def _complete(self) -> bool:
+        """Have rows been taken out since the record was verified? Edited ones show when it is verified again."""
+        ((rows, last, head),) = self._rows(_COUNT, ())
+        return bool(rows == last == head)
 
     def label(self, keys: Sequence[str], carried: Carried, *, namespace: str) -> None:
         """See :meth:`interlock.ports.Artifacts.label`."""
@@ -104,20 +125,24 @@ class SqlArtifacts(SqlMemory):
         def work(cursor: Cursor) -> None:
             head = cursor.rows(_HEAD + self._database.lock)
             if not head:
-                cursor.run(_BEGIN, (_GENESIS, b""))  # not whole: nobody said that nothing was written before
+                # Not whole: nobody said that nothing was written before.
+                cursor.run(_BEGIN, (self._marked(0, _GENESIS, b""), b""))
                 head = cursor.rows(_HEAD + self._database.lock)
-            sequence, last = head[0][0], bytes(head[0][1])
-            before = sequence
+            try:
+                before, last, whole = self._read_head(head[0])
+            except Tampered as problem:
+                raise MemoryUnavailable(f"the head of the record of artifacts: {problem.problem}") from problem
+            sequence = before
             for one in keys:
                 name = one.encode("utf-8", "surrogatepass")
-                known = joined(decode(bytes(row[3])) for row in cursor.rows(_OWN, (name, space)))
+                known = joined(decode(_bytes(row[3])) for row in cursor.rows(_OWN, (name, space)))
                 if known.join(carried) == known:
                     continue  # nothing new: a row for each write would make the record as long as the work
                 body, sequence = carried.encode(), sequence + 1
                 last = _link(sequence, last, name, space, body)
                 cursor.run(_ROW, (sequence, name, space, body, last))
             if sequence != before:
-                cursor.run(_ADVANCE, (sequence, last, before))
+                cursor.run(_ADVANCE, (sequence, self._marked(sequence, last, whole), before))
 
         try:
             self._transact(work)
@@ -138,25 +163,51 @@ class SqlArtifacts(SqlMemory):
         head = self._rows(_HEAD, ())
         if not head:
             return "the record of artifacts was never begun"
-        if bytes(head[0][2]) == b"lost":
+        try:
+            until, named, whole = self._read_head(head[0])
+        except Tampered as problem:
+            return f"the head of the record of artifacts: {problem.problem}"
+        if whole == b"lost":
             return "the operator said that a part of the record of artifacts is lost"
-        if bytes(head[0][2]) != b"whole":
+        if whole != b"whole":
             return "artifacts were written before their record was begun"
-        after, last = 0, _GENESIS
+        after, last, found = 0, _GENESIS, _GENESIS
         while rows := self._rows(_IN_ORDER, (after, PAGE)):
             for sequence, name, space, body, link in rows:
-                last = _link(after + 1, last, bytes(name), bytes(space), bytes(body))
-                if sequence != after + 1 or last != bytes(link):
+                last = _link(after + 1, last, _bytes(name), _bytes(space), _bytes(body))
+                if sequence != after + 1 or last != link:
                     return f"row {after + 1} of the record of artifacts is missing or was changed"
-                after = sequence
-        if after < head[0][0]:
+                after, found = sequence, last if sequence == until else found
+        if after < until:
             return f"row {after + 1} of the record of artifacts is missing"
+        if found != named:
+            return f"row {until} of the record of artifacts is not the one that its head names"
         return ""
+
+    def _marked(self, sequence: int, last: bytes, whole: bytes) -> bytes:
+        """What a head says of the last row; with a key, only who has it can make one."""
+        if not self._key:
+            return last
+        text = b"interlock/artifacts/v1\0%d\0%b\0%b" % (sequence, last, whole)
+        return last + b" " + hmac.new(self._key, text, hashlib.sha256).hexdigest().encode()
+
+    def _read_head(self, row: tuple[Any, ...]) -> tuple[int, bytes, bytes]:
+        """Raises Tampered when it is none, or was not made with this key."""
+        sequence, said, whole = as_int(row[0]), as_bytes(row[1]), as_bytes(row[2])
+        last = said.partition(b" ")[0]
+        if not hmac.compare_digest(said, self._marked(sequence, last, whole)):
+            raise Tampered(sequence, "it was not made with this key")
+        return sequence, last, whole
 
 
 def _link(sequence: int, last: bytes, name: bytes, space: bytes, body: bytes) -> bytes:
-    parts = [sequence, last.decode(), name.hex(), space.hex(), body.decode("utf-8", "replace")]
+    parts = [sequence, last.decode("utf-8", "replace"), name.hex(), space.hex(), body.decode("utf-8", "replace")]
     return digest("artifact", pack(parts)).encode()
+
+
+def _bytes(value: object) -> bytes:
+    """SQLite keeps any type in any column; what is none of ours is nothing, and so no record."""
+    return value if isinstance(value, bytes) else b""
 
 
 def _values(values: list[bytes | int]) -> Values:

@@ -227,10 +227,10 @@ class SqlFacts(SqlMemory):
         if not words:
             return ()
         rows = self._rows(self._words.found, (self._words.query(words), space, MAX_LOOKED_AT))
-        by_name = {bytes(row[1]): row for row in rows}
+        by_name = {_text(row[1]): row for row in rows}
         best = ranked(map(_bare, rows), words, limit)
         # Labels are read for what is found only.
-        return tuple(self._read(self._rows, space, by_name[fact.id.encode()]) for fact in best)
+        return tuple(self._read(self._rows, space, by_name[fact.id]) for fact in best)
 
     def near(self, namespace: str, vector: Vector, limit: int) -> tuple[Fact, ...]:
         """See :meth:`interlock.ports.Facts.near`."""
@@ -239,8 +239,8 @@ class SqlFacts(SqlMemory):
         rows = self._rows(_VECTORS, (space, MAX_VECTORS)) if found is None else found
         # Labels are read for what is near only.
         close = nearest(((_bare(row), _unpacked(row[10])) for row in rows), vector, limit)
-        by_name = {bytes(row[1]): row for row in rows}
-        return tuple(self._read(self._rows, space, by_name[fact.id.encode()]) for fact, _ in close)
+        by_name = {_text(row[1]): row for row in rows}
+        return tuple(self._read(self._rows, space, by_name[fact.id]) for fact, _ in close)
 
     def forget(self, namespace: str, selection: Selection) -> int:
         """See :meth:`interlock.ports.Facts.forget`."""
@@ -254,7 +254,7 @@ class SqlFacts(SqlMemory):
                 done = 0
                 for row in chosen:
                     # Only the revision that was looked at: what was written since was not chosen.
-                    if cursor.run(_FORGET, (space, bytes(row[1]), row[2])):
+                    if cursor.run(_FORGET, (space, row[1], row[2])):
                         self._words.index(cursor, row[0], None)
                         self._words.embed(cursor, row[0], None)
                         done += 1
@@ -266,16 +266,16 @@ class SqlFacts(SqlMemory):
     def _read(self, ask: Any, space: bytes, row: tuple[Any, ...]) -> Fact:
         """A stored fact with its labels; with every leg when they are not exactly those that were stored with it."""
         fact = _bare(row)
-        labels = ask(_LABELS, (space, bytes(row[1])))
+        labels = ask(_LABELS, (space, _bytes(row[1])))
         # A correction may have come between the two reads: this text was stored with the labels up to its revision.
         # Those that came since count all the same, but are no sign of damage.
-        own = [one for one in labels if one[0] <= fact.revision]
-        whole = [revision for revision, _ in own] == list(range(1, fact.revision + 1))
-        carried = joined(decode(bytes(one)) for _, one in own) if whole else LOST
+        own = [one for one in labels if _number(one[0]) <= fact.revision]
+        whole = len(own) == fact.revision and all(one[0] == place for place, one in enumerate(own, 1))
+        carried = joined(decode(_bytes(one)) for _, one in own) if whole else LOST
         fact = renewed(fact, fact.revision, carried)
-        everything = carried.join(joined(decode(bytes(one)) for _, one in labels))
+        everything = carried.join(joined(decode(_bytes(one)) for _, one in labels))
         right = fact.text is None or content_digest(fact.text) == fact.content
-        if not right or bytes(row[9]) != seal(space.decode(), fact).encode():
+        if not right or row[9] != seal(space.decode(), fact).encode():
             return renewed(fact, fact.revision, LOST.join(everything))
         return renewed(fact, fact.revision, everything)
 
@@ -293,7 +293,7 @@ class SqlFacts(SqlMemory):
         if not rows:
             return None
         try:
-            value: Any = parse(bytes(rows[0][0]))
+            value: Any = parse(_bytes(rows[0][0]))
             labels = tuple(label(one) for one in value["labels"])
             return StoredSummary(int(value["covered"]), str(value["text"]), labels)
         except (Refused, KeyError, TypeError, ValueError):
@@ -301,12 +301,24 @@ class SqlFacts(SqlMemory):
 
 
 def _bare(row: tuple[Any, ...]) -> Fact:
-    """A row without its labels."""
-    _, name, revision, at, content, conversation, first, last, body, _, _ = row
-    text = None if body is None else bytes(body).decode("utf-8", "replace")
-    content = Digest(bytes(content).decode())
-    at, conversation = bytes(at).decode(), bytes(conversation).decode()
-    return Fact(bytes(name).decode(), revision, at, text, content, conversation, first, last, Carried())
+    """A row without its labels. Whatever stands in it now: its seal tells whether it is what was written."""
+    name, at, content, conversation = (_text(row[column]) for column in (1, 3, 4, 5))
+    revision, first, last = (_number(row[column]) for column in (2, 6, 7))
+    text = None if row[8] is None else _text(row[8])
+    return Fact(name, revision, at, text, Digest(content), conversation, first, last, Carried())
+
+
+def _bytes(value: object) -> bytes:
+    """SQLite keeps any type in any column. What is none of ours is nothing: `bytes(10**12)` would be a terabyte."""
+    return value if isinstance(value, bytes) else b""
+
+
+def _text(value: object) -> str:
+    return _bytes(value).decode("utf-8", "replace")
+
+
+def _number(value: object) -> int:
+    return value if type(value) is int and 0 <= value < 1 << 53 else 0
 
 
 def _packed(vector: Vector | None) -> Any:
@@ -316,7 +328,7 @@ def _packed(vector: Vector | None) -> Any:
 def _unpacked(body: Any) -> Vector:
     numbers = array("d")
     try:
-        numbers.frombytes(bytes(body))
+        numbers.frombytes(_bytes(body))
     except ValueError:
         return ()
     return tuple(numbers)

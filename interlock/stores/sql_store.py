@@ -18,6 +18,8 @@ from interlock.model.checkpoints import state_body, state_digest
 from interlock.model.digests import Digest
 from interlock.model.entries import Checkpointed, Entry, Erased, Transcribed, decode, encode
 from interlock.model.labels import Label
+from interlock.model.layout import UNKNOWN, newest
+from interlock.model.messages import Message
 from interlock.model.names import conversation_name, namespace_name
 from interlock.model.records import Change, StoredMessage, message_digest, read_body
 from interlock.model.retention import BARE, Base, begins, trimmed
@@ -68,6 +70,14 @@ class SqlStore:
 
     def settle(self) -> None:
         """After erasing: see that what was erased does not linger beside the tables, as far as the database can."""
+
+    def headless(self) -> tuple[tuple[str, str], ...]:
+        """Namespaces and ids of conversations of which something is left, but no head. For the operator.
+
+        Raises:
+            JournalUnavailable: it could not be read.
+        """
+        return tuple((as_text(space), as_text(name)) for space, name in self.database.rows(say.HEADLESS, (PAGE,)))
 
     def namespaces(self) -> tuple[Counted, ...]:
         """What there is, for the operator. No part of the port: nothing that serves a caller may ask this.
@@ -137,6 +147,9 @@ class SqlNamespace:
                 cursor.run(say.OPEN, row)
             except Taken:
                 raise Conflict(f"conversation {conversation!r} exists already") from None
+            # A shortened journal has no first entry that would be in the way.
+            if cursor.rows(say.LEFT, self._key_of(conversation) * len(say.OWNED)):
+                raise Conflict(f"something is left of a conversation {conversation!r} whose head is gone")
             return self._written(cursor, conversation, BEGINNING, Plan(tuple(entries)))
 
         return self._done(conversation, work)
@@ -256,11 +269,16 @@ class SqlNamespace:
         self._fitting(fold, held)
         return made
 
+    def checkpoint(self, conversation: str) -> tuple[int, bytes] | None:
+        """The checkpoint that stands beside the entries: its place and its state. For verifying; nobody believes it."""
+        rows = self.database.rows(say.CHECKPOINT, self._key_of(conversation))
+        return (as_int(rows[0][0]), as_bytes(rows[0][1])) if rows else None
+
     def head(self, conversation: str) -> Head:
         """See :meth:`interlock.ports.Namespace.head`."""
         rows = self.database.rows(say.HEAD, self._key_of(conversation))
         if not rows:
-            raise self._missing(conversation)
+            raise self._missing(conversation, self.database.rows)
         return _head(rows[0])
 
     def conversations(self, *, after: str = "", limit: int = 100) -> tuple[str, ...]:
@@ -277,6 +295,10 @@ class SqlNamespace:
         rows = self.database.rows(say.IDLE, (self._prefix, at.encode(), after.encode("utf-8", "surrogatepass"), limit))
         return tuple(as_text(row[0]) for row in rows)
 
+    def is_idle(self, conversation: str, at: str) -> bool:
+        """Is its last entry older than a time? See :meth:`idle_since`."""
+        return bool(self.database.rows(say.IS_IDLE, (*self._key_of(conversation), at.encode())))
+
     # --- the transcript ---------------------------------------------------------------------------------------------
 
     def messages(
@@ -292,17 +314,39 @@ class SqlNamespace:
             if now.turn == state.turn:
                 break
             state = now  # a turn ended in between: both must speak of the same transcript
-        if after <= 0 and before is None and len(rows) != min(most, state.length):
-            raise Tampered(0, f"{len(rows)} messages are stored, {min(most, state.length)} should be")
-        return self._checked(conversation, rows[::-1])
+        rows.reverse()
+        if after <= 0 and before is None:
+            if len(rows) != min(most, now.length):
+                raise Tampered(0, f"{len(rows)} messages are stored, {min(most, now.length)} should be")
+            for row, place in zip(rows, newest(now.layout, most), strict=True):
+                if place not in (UNKNOWN, row[0]):
+                    raise Tampered(0, f"message {place} is not in the transcript, where it should be")
+        return self._checked(conversation, rows, state, now)
 
     def messages_ever(self, conversation: str, *, after: int = 0, limit: int) -> tuple[StoredMessage, ...]:
         """See :meth:`interlock.ports.Namespace.messages_ever`."""
-        places = self.state(conversation).places
+        state = self.state(conversation)
         rows = self.database.rows(say.OLDEST, (*self._key_of(conversation), after, limit))
-        if len(rows) < min(limit, places - after):
+        now = self.state(conversation)
+        if len(rows) < min(limit, state.places - after):
             raise Tampered(0, f"messages after {after} are missing")
-        return self._checked(conversation, rows)
+        if rows and as_int(rows[-1][0]) > now.places:
+            raise Tampered(0, f"message {rows[-1][0]} was never stored: there are {now.places}")
+        return self._checked(conversation, rows, state, now)
+
+    def salvaged(self, conversation: str, limit: int) -> tuple[Message, ...]:
+        """What can still be read of the newest messages of a damaged conversation: for showing, under every label.
+
+        Raises:
+            JournalUnavailable: the database did not answer.
+        """
+        found = []
+        for row in self.database.rows(say.NEWEST, (*self._key_of(conversation), 0, NEVER, limit)):
+            try:
+                found.append(read_body(as_bytes(row[3]), 0)[0])
+            except Tampered:
+                continue
+        return tuple(reversed(found))
 
     def erase(self, conversation: str, *, at: str) -> State:
         """See :meth:`interlock.ports.Namespace.erase`."""
@@ -320,16 +364,22 @@ class SqlNamespace:
         ((count,),) = self.database.rows(say.CONTENTS, self._key_of(conversation))
         return as_int(count)
 
-    def _checked(self, conversation: str, rows: Rows) -> tuple[StoredMessage, ...]:
-        """Messages held against the entries that name them."""
+    def _checked(self, conversation: str, rows: Rows, before: State, after: State) -> tuple[StoredMessage, ...]:
+        """Messages held against the entries that name them.
+
+        Args:
+            before, after: the states around the moment in which they were read.
+        """
         contents = self._contents(conversation, sorted({as_int(row[1]) for row in rows}))
         found = []
         for row in rows:
             place, entry, slot, retired = (as_int(row[column]) for column in (0, 1, 2, 4))
             body = as_bytes(row[3])
-            named = contents.get(entry, ())
-            if not 0 <= slot < len(named):
+            first, named = contents.get(entry, (0, ()))
+            if not 0 <= slot < len(named) or first + slot != place:
                 raise Tampered(entry, f"names no message {place}")
+            if (place > after.erased) if not body else (place <= before.erased):
+                raise Tampered(entry, f"message {place} was erased, and no entry says so, or is there again")
             if not body:
                 found.append(StoredMessage(place, entry, None, None, retired))
                 continue
@@ -338,8 +388,9 @@ class SqlNamespace:
             found.append(StoredMessage(place, entry, *read_body(body, place), retired))
         return tuple(found)
 
-    def _contents(self, conversation: str, sequences: Sequence[int]) -> dict[int, tuple[Digest, ...]]:
-        found: dict[int, tuple[Digest, ...]] = {}
+    def _contents(self, conversation: str, sequences: Sequence[int]) -> dict[int, tuple[int, tuple[Digest, ...]]]:
+        """The first place and the digests that entries name."""
+        found: dict[int, tuple[int, tuple[Digest, ...]]] = {}
         for start in range(0, len(sequences), 200):
             part = sequences[start : start + 200]
             statement = say.SOME_ENTRIES.format(", ".join("?" * len(part)))
@@ -347,7 +398,7 @@ class SqlNamespace:
             for sequence, body in self.database.rows(statement, (*name, *part, *name, *part)):
                 entry = decode(as_bytes(body), as_int(sequence))
                 if isinstance(entry, Transcribed):
-                    found[sequence] = entry.contents
+                    found[sequence] = entry.place, entry.contents
         return found
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -356,7 +407,11 @@ class SqlNamespace:
         # A name that could never be stored is not there, like any other that is not.
         return self._prefix, conversation.encode("utf-8", "surrogatepass")
 
-    def _missing(self, conversation: str) -> JournalUnavailable:
+    def _missing(self, conversation: str, ask: Ask) -> JournalUnavailable | Tampered:
+        """There is no head: because there is no such conversation, or because somebody took it away."""
+        name = self._key_of(conversation)
+        if self._folds.known((self._name, conversation)).sequence or ask(say.LEFT, name * len(say.OWNED)):
+            return Tampered(0, "the head of the conversation is gone")
         return JournalUnavailable(f"no conversation {conversation!r} in this store")
 
     def _remember(self, conversation: str, fold: Fold) -> None:
@@ -415,13 +470,15 @@ class SqlNamespace:
         while True:
             rows = ask(say.SINCE, (fold.sequence, *self._key_of(conversation), PAGE))
             if not rows:
-                raise self._missing(conversation)
-            held = _head(rows[-1])
-            links = [_link(row[4:]) for row in rows if row[4] is not None]
+                raise self._missing(conversation, ask)
+            held, version = _head(rows[-1]), rows[-1][4]
+            links = [_link(row[5:]) for row in rows if row[5] is not None]
             if links and links[-1].sequence > held.sequence:
                 raise Tampered(held.sequence + 1, "stands after the head")
             fold = advanced(fold, links)
             if len(rows) < PAGE:
+                if fold.sequence == held.sequence and fold.state.version != version:
+                    raise Tampered(fold.sequence, "stands under another label version than the head names")
                 return fold, held
 
     def _fitting(self, fold: Fold, held: Head) -> None:
@@ -454,7 +511,7 @@ class SqlNamespace:
         """The fold of everything, with no other writer until the transaction ends."""
         rows = cursor.rows(say.HEAD + self.database.lock, self._key_of(conversation))
         if not rows:
-            raise self._missing(conversation)
+            raise self._missing(conversation, cursor.rows)
         held, known = _head(rows[0]), self._folds.known((self._name, conversation))
         if (known.sequence, known.digest) == (held.sequence, held.digest):
             return known
@@ -583,6 +640,6 @@ def _head(row: Sequence[object]) -> Head:
         labels = json.loads(as_bytes(row[2]))
         if not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
             raise ValueError
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Tampered(sequence, "the head holds what no head holds") from None
     return Head(sequence, Digest(as_text(row[1])), tuple(map(Label, labels)), as_text(row[3]))

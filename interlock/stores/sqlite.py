@@ -102,6 +102,7 @@ class SqliteDatabase:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._idle: list[sqlite3.Connection] = []
+        self._file: tuple[int, int] | None = None
         self._inherited: list[sqlite3.Connection] = []
         # Threads of one process queue here; SQLite itself would let them poll.
         self._writing = threading.Lock()
@@ -136,10 +137,17 @@ class SqliteDatabase:
     def transact(self, work: Callable[[Cursor], T]) -> T:
         """See :meth:`interlock.stores.sql.Database.transact`."""
         self._forked()
-        with self._writing, self._connected() as connection:
+        with self._writing:
+            return self._transacted(work)
+
+    def _transacted(self, work: Callable[[Cursor], T]) -> T:
+        file = self._same_file()
+        with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             done = work(_Cursor(connection))
             connection.execute("COMMIT")
+            if self._same_file() != file:
+                raise JournalUnavailable(f"{self.path}: the file was replaced while it was written to")
             return done
 
     def close(self) -> None:
@@ -155,6 +163,7 @@ class SqliteDatabase:
         self._forked()
         if self._closed:
             raise JournalUnavailable(f"{self.path}: the store is closed")
+        file = self._same_file()
         try:
             connection = self._idle_one() or self._connect()
         except sqlite3.Error as error:
@@ -169,7 +178,24 @@ class SqliteDatabase:
             raise self._unavailable(error) from error
         finally:
             if whole or self._undone(connection):
-                self._keep(connection)
+                self._keep(connection, file)
+
+    def _same_file(self) -> tuple[int, int]:
+        """Which file stands there; if it is another one than before, what was open is let go of.
+
+        A file that was put in the place of the open one is opened anew, and what it lacks is found. Written to the old
+        one, or through its log to both, would be lost or would destroy either.
+        """
+        try:
+            found = os.stat(self.path)
+        except OSError as error:
+            raise JournalUnavailable(f"{self.path}: {error.strerror}") from error
+        file = (found.st_dev, found.st_ino)
+        if file != self._file:
+            self._file = file
+            while (old := self._idle_one()) is not None:
+                old.close()
+        return file
 
     def _idle_one(self) -> sqlite3.Connection | None:
         try:
@@ -187,8 +213,8 @@ class SqliteDatabase:
             return False
         return True
 
-    def _keep(self, connection: sqlite3.Connection) -> None:
-        if self._closed or len(self._idle) >= MAX_IDLE:
+    def _keep(self, connection: sqlite3.Connection, file: tuple[int, int]) -> None:
+        if self._closed or file != self._file or len(self._idle) >= MAX_IDLE:
             connection.close()
         else:
             self._idle.append(connection)

@@ -5,9 +5,9 @@ Only the last ones, which count for the operator, go over all of them.
 
 from __future__ import annotations
 
-HEAD = "SELECT sequence, digest, labels, mac FROM interlock_heads WHERE namespace = ? AND conversation = ?"
+HEAD = "SELECT sequence, digest, labels, mac, version FROM interlock_heads WHERE namespace = ? AND conversation = ?"
 SINCE = (
-    "SELECT h.sequence, h.digest, h.labels, h.mac, e.sequence, e.body, e.digest FROM interlock_heads h"
+    "SELECT h.sequence, h.digest, h.labels, h.mac, h.version, e.sequence, e.body, e.digest FROM interlock_heads h"
     " LEFT JOIN interlock_entries e"
     " ON e.namespace = h.namespace AND e.conversation = h.conversation AND e.sequence > ?"
     " WHERE h.namespace = ? AND h.conversation = ? ORDER BY e.sequence LIMIT ?"
@@ -74,6 +74,19 @@ OLDEST = f"{COLUMNS} AND place > ? ORDER BY place LIMIT ?"
 ERASE = "UPDATE interlock_messages SET body = ? WHERE namespace = ? AND conversation = ? AND length(body) > 0"
 CONTENTS = "SELECT COUNT(*) FROM interlock_messages WHERE namespace = ? AND conversation = ? AND length(body) > 0"
 ERASE_SUMMARIES = "UPDATE interlock_summaries SET body = ? WHERE namespace = ? AND conversation = ?"
+# What is left of a conversation whose head is gone. Its name is free for nobody.
+OWNED = ("entries", "messages", "checkpoints", "bases", "kept")
+_LEFT = " UNION ALL ".join(
+    f"SELECT 1 FROM interlock_{one} WHERE namespace = ? AND conversation = ?"  # noqa: S608 - constants only
+    for one in OWNED
+)
+LEFT = f"{_LEFT} LIMIT 1"
+_WITHOUT = "SELECT 1 FROM interlock_heads h WHERE h.namespace = x.namespace AND h.conversation = x.conversation"
+_HEADLESS = " UNION ".join(
+    f"SELECT x.namespace, x.conversation FROM interlock_{one} x WHERE NOT EXISTS ({_WITHOUT})"  # noqa: S608 - constants
+    for one in OWNED
+)
+HEADLESS = f"{_HEADLESS} ORDER BY 1, 2 LIMIT ?"
 NAMES = (
     "SELECT conversation FROM interlock_heads WHERE namespace = ? AND conversation > ? ORDER BY conversation LIMIT ?"
 )
@@ -84,4 +97,5 @@ IDLE = (
     "SELECT conversation FROM interlock_heads WHERE namespace = ? AND stamp < ? AND conversation > ?"
     " ORDER BY conversation LIMIT ?"
 )
+IS_IDLE = "SELECT 1 FROM interlock_heads WHERE namespace = ? AND conversation = ? AND stamp < ?"
 COUNT_MESSAGES = "SELECT namespace, COUNT(*) FROM interlock_messages WHERE length(body) > 0 GROUP BY namespace"

@@ -8,7 +8,7 @@ from typing import Final
 
 from interlock.errors import Refused, TurnConflict
 from interlock.model.digests import NO_DIGEST
-from interlock.model.entries import Admitted, Entry, Opened, Transcribed, Trimmed
+from interlock.model.entries import Admitted, Entry, Opened, Rewritten, RolledBack, Transcribed, Trimmed
 from interlock.model.messages import Role
 from interlock.model.records import Change, message_body, message_digest
 from interlock.model.state import State, apply
@@ -49,9 +49,11 @@ def bodies_of(changes: Sequence[Change]) -> tuple[tuple[bytes, ...], ...]:
     """The new messages of each change as bytes. Done before anything is locked.
 
     Raises:
-        Refused: one is too large, or in the system role: instructions come from the operator, each time anew. Kept in
-            a transcript, they would come from whoever can write to the store.
+        Refused: a change is none; or a message is too large, or in the system role: instructions come from the
+            operator, each time anew. Kept in a transcript, they would come from whoever can write to the store.
     """
+    if any(one.keep < 0 or len(one.messages) != len(one.covers) for one in changes):
+        raise Refused("a change keeps so many messages, and brings others with one cover each")
     if any(message.role is Role.SYSTEM for one in changes for message in one.messages):
         raise Refused("a transcript keeps no message in the system role; give the model its instructions each time")
     return tuple(tuple(map(message_body, one.messages, one.covers)) for one in changes)
@@ -72,6 +74,8 @@ def planned(
     """
     facts = [*entries, *_learnt(state, changes, entries, at)]
     if turn != state.turn:
+        # What did not come about is not on record as if it had: the winner's messages were not rewritten.
+        facts = [one for one in facts if not isinstance(one, Rewritten | RolledBack)]
         message = f"the conversation is at turn {state.turn}, this one began at {turn}; its labels have joined"
         for entry in facts:
             state = apply(state, entry)
@@ -88,7 +92,8 @@ def planned(
         for start in range(0, len(new) or 1, MAX_CONTENTS):
             part = new[start : start + MAX_CONTENTS]
             rows += [Row(len(facts), slot, body) for slot, body in enumerate(part)]
-            facts.append(Transcribed(at, state.turn + 1, keep, tuple(map(message_digest, part))))
+            place = state.places + 1 + len(rows) - len(part)
+            facts.append(Transcribed(at, state.turn + 1, keep, tuple(map(message_digest, part)), place))
             keep += len(part)
         length = keep
     return Plan(tuple(facts), tuple(rows), tuple(cuts))

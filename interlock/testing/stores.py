@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from interlock.errors import Conflict, JournalUnavailable, Refused, TurnConflict
@@ -29,7 +30,8 @@ from interlock.model.messages import Image, Message, Text, ToolAnswer, ToolUse
 from interlock.model.records import Change
 from interlock.model.retention import BARE, begins, trimmed
 from interlock.model.state import State, apply
-from interlock.ports import Namespace, Store
+from interlock.ports import Namespace, Store, Summaries
+from interlock.stores.memory_facts import MemorySummaries
 
 Factory: TypeAlias = Callable[[], Store]
 
@@ -67,15 +69,26 @@ AWKWARD: Final = (
 IMPOSSIBLE: Final = ("", "\0", "a\0", "a\0b", "a\nb", "\u200b", "\ud800", "x" * 513)
 
 
-def check_store(factory: Factory, *, processes: bool = True, turns: int = 200) -> None:
+def check_store(
+    factory: Factory,
+    *,
+    processes: bool = True,
+    turns: int = 200,
+    summaries: Callable[[Store], Summaries] | None = None,
+) -> None:
     """Run every check.
 
     Args:
         processes: the store's data can be reached from several processes.
         turns: how many turns each of eight processes attempts on one conversation.
+        summaries: those that belong to an open store, if it keeps any; otherwise some in memory are taken.
     """
+    from interlock.testing.backlog import check_backlog  # late: it is made of what stands here
+
     for check in CHECKS:
         check(factory)
+    in_memory = MemorySummaries()
+    check_backlog(factory, summaries or (lambda _: in_memory))
     if processes:
         for process_check in PROCESS_CHECKS:
             process_check(factory)
@@ -363,6 +376,7 @@ def check_erasing(factory: Factory) -> None:
     view.append(name, [admitted(WEB), decided(1)])
     view.record(name, [Change(0, (Message.user("one"), Message.user("two")), ((), (FILES,)))], at=AT, turn=0)
     before = view.state(name)
+    before = replace(before, erased=2)
     assert view.erase(name, at=AT) == before
     assert view.erase(name, at=AT) == before, "there was nothing left to erase"
     other = factory()

@@ -14,9 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from interlock.ports import Store, Summaries
+from interlock.stores.memory_facts import MemorySummaries
 from interlock.stores.memory_store import MemoryStore
+from interlock.stores.sql_facts import SqlFacts
+from interlock.stores.sql_store import SqlStore
 from interlock.stores.sqlite import SqliteStore
 from interlock.testing import stores
+from interlock.testing.backlog import check_backlog
 from interlock.testing.stores import Factory
 from tests.servers import Server, cluster
 
@@ -68,6 +73,16 @@ def test_processes(check: object, factory: Factory) -> None:
 @pytest.mark.parametrize("factory", SHARED, indirect=True)
 def test_eight_processes(factory: Factory) -> None:
     stores.check_eight_processes(factory, turns=TURNS)
+
+
+@pytest.mark.parametrize("factory", KINDS, indirect=True)
+def test_a_backlog_after_an_outage_of_the_summariser(factory: Factory) -> None:
+    in_memory = MemorySummaries()
+
+    def summaries(store: Store) -> Summaries:
+        return SqlFacts(store) if isinstance(store, SqlStore) else in_memory
+
+    check_backlog(factory, summaries)
 
 
 def test_one_call_runs_all(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from interlock.model.entries import (
     Failed,
     Observed,
     Opened,
+    Transcribed,
     Trimmed,
     Typed,
     decode,
@@ -94,7 +95,7 @@ def test_t11_a_shortened_journal_folds_to_the_same_state(
     assert again.taint.items == state.taint.items, "the first sources are others"
     for view in (memory, durable):
         check_chain(view, name)
-        if not state.places:  # messages that only an entry names are missing
+        if not any(isinstance(one, Transcribed) for one in drawn):  # a random one names messages that nobody stored
             assert audit.verified(view, name).dropped == view.base(name).sequence
     assert [one.body for one in memory.entries(name)] == [one.body for one in durable.entries(name)]
 
