@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from interlock.errors import Conflict, JournalUnavailable
+from interlock.errors import Conflict, JournalUnavailable, UnknownConversation
 from interlock.locks import LEAF
 from interlock.model.chain import GENESIS, Head, Sealed, head, seal
-from interlock.model.entries import Entry, Erased, encode
+from interlock.model.entries import Entry, Erased, decode, encode
 from interlock.model.names import conversation_name, namespace_name
 from interlock.model.records import Change, StoredMessage, read_body
 from interlock.model.state import State, apply
@@ -137,6 +137,11 @@ class MemoryNamespace:
         later_ones = (one for one in names if one.encode() > after.encode("utf-8", "surrogatepass"))
         return tuple(sorted(later_ones, key=str.encode)[:limit])
 
+    def active_since(self, at: str) -> int:
+        """How many conversations have an entry that is not older than a time."""
+        stored = [record for (namespace, _), record in list(self._store.records.items()) if namespace == self._name]
+        return sum(decode(one.entries[-1].body).at >= at for one in stored)
+
     def messages(
         self, conversation: str, *, after: int = 0, before: int | None = None, limit: int | None = None
     ) -> tuple[StoredMessage, ...]:
@@ -173,7 +178,7 @@ class MemoryNamespace:
             raise JournalUnavailable("the store is closed")
         record = self._store.records.get((self._name, conversation))
         if record is None:
-            raise JournalUnavailable(f"no conversation {conversation!r} in this store")
+            raise UnknownConversation(f"no conversation {conversation!r} in this store")
         return record
 
     def _write(self, record: _Record, plan: Plan) -> State:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from interlock.errors import Conflict, JournalUnavailable, Tampered
+from interlock.errors import Conflict, Tampered, UnknownConversation
 from interlock.model.chain import GENESIS, Head, Sealed, authentic, head, seal
 from interlock.model.checkpoints import state_body, state_digest
 from interlock.model.digests import Digest
@@ -203,6 +203,14 @@ class SqlNamespace:
         rows = self.database.rows(say.IDLE, (self._prefix, at.encode(), after.encode("utf-8", "surrogatepass"), limit))
         return tuple(as_text(row[0]) for row in rows)
 
+    def active_since(self, at: str) -> int:
+        """How many conversations have an entry that is not older than a time, by the clocks of their writers.
+
+        Raises:
+            JournalUnavailable: they could not be counted.
+        """
+        return as_int(self.database.rows(say.ACTIVE, (self._prefix, at.encode()))[0][0])
+
     # --- the transcript ---------------------------------------------------------------------------------------------
 
     def messages(
@@ -280,8 +288,8 @@ class SqlNamespace:
         # A name that could never be stored is not there, like any other that is not.
         return self._prefix, conversation.encode("utf-8", "surrogatepass")
 
-    def _missing(self, conversation: str) -> JournalUnavailable:
-        return JournalUnavailable(f"no conversation {conversation!r} in this store")
+    def _missing(self, conversation: str) -> UnknownConversation:
+        return UnknownConversation(f"no conversation {conversation!r} in this store")
 
     def _remember(self, conversation: str, fold: Fold) -> None:
         self._folds.remember((self._name, conversation), fold)

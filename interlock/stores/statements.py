@@ -61,4 +61,5 @@ IDLE = (
     "SELECT conversation FROM interlock_heads WHERE namespace = ? AND stamp < ? AND conversation > ?"
     " ORDER BY conversation LIMIT ?"
 )
+ACTIVE = "SELECT COUNT(*) FROM interlock_heads WHERE namespace = ? AND stamp >= ?"
 COUNT_MESSAGES = "SELECT namespace, COUNT(*) FROM interlock_messages WHERE length(body) > 0 GROUP BY namespace"
