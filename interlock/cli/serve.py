@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import structlog
 
 from interlock.cli.output import existing
 from interlock.errors import InterlockError, Misconfigured
@@ -130,12 +129,12 @@ def _announce(host: str, port: int) -> None:
 def _reload_on_hangup(lock: Any) -> None:
     if not hasattr(signal, "SIGHUP"):
         return
-    log = structlog.stdlib.get_logger("interlock.serve")
+    from interlock.serve.log import log
 
     def again(_number: int, _frame: object) -> None:
         try:
-            log.warning("reloaded", revision=lock.reload())
+            log().warning("reloaded", revision=lock.reload())
         except InterlockError as error:
-            log.error("not reloaded, what was in force stays in force", problem=str(error))
+            log().error("not reloaded, what was in force stays in force", problem=str(error))
 
     signal.signal(signal.SIGHUP, again)

@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-import structlog
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -24,6 +23,7 @@ from starlette.requests import ClientDisconnect
 from interlock.serve import authzen, shapes
 from interlock.serve.callers import Caller, Callers, Right
 from interlock.serve.desk import Desk, translated
+from interlock.serve.log import log
 from interlock.serve.openapi import documented
 from interlock.serve.problems import Problem
 from interlock.serve.ready import Readiness
@@ -34,7 +34,6 @@ Asgi: TypeAlias = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
 ]
 
-_LOG: Final = structlog.stdlib.get_logger("interlock.serve")
 # No credentials that could be known, and none of a certificate instead.
 _UNKNOWABLE: Final = "?"
 _SAFE: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:")
@@ -205,20 +204,24 @@ class Door:
         """Answer a request, whatever happens."""
         began = time.monotonic()
         until = began + self.limits.deadline
-        name, principal = _request_id(request), ""
+        name, principal, unread = _request_id(request), "", operation.asked is not None
         try:
             caller = self._caller(request, operation.right)
             principal = caller.principal
             body: Any = None
             if operation.asked is not None:
                 raw = await self._body(request, until)
+                unread = False
                 body = shapes.read(operation.asked, raw)
             at = dict(request.path_params)
             told = await self.work.run(principal, until, lambda: operation.answer(self.desk, caller, at, body))
             status, payload, retry = operation.status, told, 0
         except Exception as error:  # a bug of ours too: its answer is a denial, and the log says where
             status, payload, retry = self._failed(error, name)
-        return self._told(operation.name, name, principal, began, status, payload, retry)
+        response = self._told(operation.name, name, principal, began, status, payload, retry)
+        if unread:  # what still comes of the body is not waited for
+            response.headers["Connection"] = "close"
+        return response
 
     async def metrics(self, request: Request) -> Response:
         """What Prometheus reads."""
@@ -299,7 +302,7 @@ class Door:
         problem = translated(error)
         if problem.status >= 500 and not isinstance(error, Problem):
             # Where, and of which kind; never what it says, which may hold values of the request.
-            _LOG.warning("failed", request=name, error=problem.error, kind=type(error).__name__, at=_place(error))
+            log().warning("failed", request=name, error=problem.error, kind=type(error).__name__, at=_place(error))
         return problem.status, problem.body(name), problem.retry_after
 
     def _told(
@@ -308,7 +311,7 @@ class Door:
         seconds = time.monotonic() - began
         self.desk.meters.requests.labels(operation, str(status)).inc()
         self.desk.meters.request_seconds.labels(operation).observe(seconds)
-        _LOG.info(
+        log().info(
             "answered", request=name, operation=operation, status=status, caller=principal, ms=round(seconds * 1e3, 2)
         )
         response = _json(payload, status)

@@ -143,15 +143,16 @@ class Desk:
     def say(self, caller: Caller, name: str, asked: shapes.Say) -> dict[str, Any]:
         """Text of the person: typed, or pasted."""
         speaks(caller)
-        conversation, record = self._conversation(caller, name)
+        conversation, _ = self._conversation(caller, name)
+        self.lock.guard(conversation)
         conversation.say(asked.text, pasted=asked.pasted)
-        return {"conversation": name, "version": record.state(name).version}
+        return {"conversation": name}
 
     def admit(self, caller: Caller, name: str, asked: shapes.Admit) -> dict[str, Any]:
         """Content that enters without a tool: its labels are on record before this returns."""
-        conversation, record = self._conversation(caller, name)
+        conversation, _ = self._conversation(caller, name)
         self.lock.guard(conversation).admit(asked.text, labels=asked.labels, source=asked.source)
-        return {"conversation": name, "version": record.state(name).version}
+        return {"conversation": name}
 
     # --- calls ------------------------------------------------------------------------------------------------------
 

@@ -167,8 +167,9 @@ class Observed(Shape):
 
 
 class Admitted(Shape):
+    """It is on record: now the model may see it."""
+
     conversation: str
-    version: int
 
 
 class HeldLabel(Shape):
