@@ -24,6 +24,7 @@ from interlock.model.origins import GROUNDING, Origin, address_book, allow_lists
 from interlock.model.results import Outcome
 from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
+from interlock.policy.choice import chosen_engine
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.sources import Source, read_folder, shipped_directory, shipped_sources
 from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
@@ -34,7 +35,7 @@ from interlock.stores.memory_artifacts import MemoryArtifacts
 if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manifest in code needs none of them
     import structlog
 
-    from interlock.model.configuration import Configuration
+    from interlock.model.configuration import Configuration, EmbeddedChoice, OpaChoice
     from interlock.model.scenario import Scenario
     from interlock.model.settings import Settings
 
@@ -98,6 +99,8 @@ class Parts:
         settings: of the shipped controls, and under ``controls`` those of the user's.
         protected: files and folders that only the operator may change.
         unavailable: declared tools that may not run here.
+        engine: which engine answers; the embedded one when none was chosen.
+        folder: what the files of the engine are relative to.
     """
 
     manifest: manifests.Manifest
@@ -106,6 +109,8 @@ class Parts:
     settings: Mapping[str, Any] = field(default_factory=dict)
     protected: tuple[Path, ...] = ()
     unavailable: frozenset[ToolId] = frozenset()
+    engine: EmbeddedChoice | OpaChoice | None = None
+    folder: Path = field(default_factory=Path)
 
 
 class Interlock:
@@ -266,7 +271,9 @@ class Interlock:
     def _assembled(self) -> Active:
         parts = self._read()
         bundle_settings, bundle = bundled(parts)
-        engine = self._engine if self._engine is not None else EmbeddedEngine(bundle)
+        engine = (
+            self._engine if self._engine is not None else chosen_engine(parts.engine, parts.folder, bundle, _silent)
+        )
         if not engine.controls:
             raise Misconfigured("the engine has no control, so nothing could ever be allowed")
         journal, clock, files = self._world
@@ -392,8 +399,16 @@ def read_parts(
     protected = [Path(path), *(folder / one for one in configuration.manifest)]
     key_file = getattr(configuration.journal, "key_file", "")
     protected += [folder / key_file] if key_file else []
+    protected += [folder / one for one in getattr(configuration.engine, "files", ())]
     if workspace is None:
-        return Parts(manifest, policies=tuple(policies), settings=configuration.settings, protected=tuple(protected))
+        return Parts(
+            manifest,
+            policies=tuple(policies),
+            settings=configuration.settings,
+            protected=tuple(protected),
+            engine=configuration.engine,
+            folder=folder,
+        )
     file, shown = Path(workspace), _shown(workspace)
     document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), shown, ConfigurationError)
     narrowing = parse_narrowing(document, shown)
@@ -406,6 +421,8 @@ def read_parts(
         settings=settings,
         protected=(*protected, file),
         unavailable=narrowed.denied,
+        engine=configuration.engine,
+        folder=folder,
     )
 
 
@@ -457,7 +474,8 @@ def scenario_parts(scenario: Scenario, folder: Path) -> Parts:
     """
     policies = tuple(folder / one for one in scenario.policies)
     if scenario.configuration:
-        parts = read_parts(folder / scenario.configuration)
+        # The embedded engine, whichever the configuration names: a story is told without a server.
+        parts = replace(read_parts(folder / scenario.configuration), engine=None)
         return replace(parts, policies=(*parts.policies, *policies), settings={**parts.settings, **scenario.settings})
     inline = scenario.manifest
     manifest = Manifest.load(folder / inline) if isinstance(inline, str) else Manifest.parse(inline or {}, "manifest")
@@ -495,6 +513,11 @@ def _say_once_that_memory_forgets() -> None:
         _LOGGER.warning(
             "the journal is in memory: taint and decisions are lost when this process ends; pass journal= to keep them"
         )
+
+
+def _silent(kind: str, problem: str) -> None:
+    """Log that an OPA server gave no answer that counts, and why."""
+    _log().warning("no answer", kind=kind, problem=problem)
 
 
 def _decided(outcome: Outcome) -> None:

@@ -90,7 +90,14 @@ class Unavailable(InterlockError):
 
 
 class EngineUnavailable(Unavailable):
-    """The policy engine failed, was silent, or answered something that is not an answer."""
+    """The policy engine failed, was silent, or answered something that is not an answer.
+
+    ``kind`` tells the ways apart, for logs and counters; every one of them denies.
+    """
+
+    def __init__(self, message: str, kind: str = "engine") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class JournalUnavailable(Unavailable):

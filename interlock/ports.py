@@ -2,7 +2,8 @@
 
 Every port is synchronous: the embedded engine and the in-memory journal never block, and a worker thread costs more
 than the whole call. Only an engine's ``evaluate`` may give an awaitable, and only the asynchronous methods of a guard
-accept it; anywhere else a coroutine is a port that did not do its work, and what depended on it is refused.
+accept it; anywhere else a coroutine is a port that did not do its work, and what depended on it is refused. An engine
+that waits for a server has a second door, ``aevaluate``, which those methods use instead (:class:`AsyncEngine`).
 """
 
 from __future__ import annotations
@@ -52,6 +53,14 @@ class Engine(Protocol):
         Raises:
             EngineUnavailable: no answer could be had.
         """
+
+
+@runtime_checkable
+class AsyncEngine(Engine, Protocol):
+    """An engine with a door for callers that must not block; both give the same answers."""
+
+    async def aevaluate(self, document: bytes) -> str | bytes:
+        """See :meth:`Engine.evaluate`."""
 
 
 @runtime_checkable

@@ -1,6 +1,8 @@
-"""A real PostgreSQL for tests: the one of `INTERLOCK_TEST_POSTGRES_DSN`, or a throw-away one. Holds no test.
+"""Real servers for tests. Holds no test.
 
-Without either, tests that need it are skipped; under `INTERLOCK_CI` that is a failure.
+PostgreSQL: the one of `INTERLOCK_TEST_POSTGRES_DSN`, or a throw-away one. OPA: the program of `INTERLOCK_TEST_OPA`, on
+PATH, or made before by `scripts/opa.py`. Where there is none, tests that need it are skipped; under `INTERLOCK_CI` that
+is a failure.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,9 @@ from typing import Any
 import pytest
 
 
-def _scripts() -> Any:
-    place = Path(__file__).resolve().parents[1] / "scripts" / "postgres.py"
-    spec = importlib.util.spec_from_file_location("interlock_scripts_postgres", place)
+def _scripts(name: str = "postgres") -> Any:
+    place = Path(__file__).resolve().parents[1] / "scripts" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"interlock_scripts_{name}", place)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -53,7 +55,7 @@ class Server:
 
 def _absent(why: str) -> None:
     if os.environ.get("INTERLOCK_CI"):
-        pytest.fail(f"{why}; a store that was not tested is no store", pytrace=False)
+        pytest.fail(f"{why}; what was not tested against the real server is not tested", pytrace=False)
     pytest.skip(why)
 
 
@@ -82,3 +84,30 @@ def server() -> Iterator[Server]:
     else:
         with cluster() as running:
             yield Server(running.dsn)
+
+
+def opa_program() -> Path:
+    """The OPA program. Skips the test where there is none, and fails it under `INTERLOCK_CI`."""
+    if importlib.util.find_spec("opa_client") is None:
+        _absent("the extra `opa` is not installed")
+    try:
+        program: Path | None = _scripts("opa").found()
+    except RuntimeError as error:
+        pytest.fail(str(error), pytrace=False)
+    if program is None:
+        _absent(NO_OPA)
+    assert program is not None
+    return program
+
+
+NO_OPA = "there is no OPA: `python3 scripts/opa.py` builds or fetches it"
+
+
+@contextmanager
+def opa(*arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A server of the test's own (`scripts/opa.py`, class `Server`), which it may kill and start.
+
+    `arguments` are options and paths of `opa run`; the address is a free port of loopback.
+    """
+    with _scripts("opa").Server(opa_program(), *arguments, environment=environment) as running:
+        yield running

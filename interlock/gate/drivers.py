@@ -51,8 +51,11 @@ class World:
     artifacts: Artifacts | None = None
     pages: dict[int, str] = field(default_factory=dict)
 
-    def answer(self, effect: Effect) -> Any:
+    def answer(self, effect: Effect, *, awaits: bool = False) -> Any:
         """The reply to any effect but :class:`Execute`; an awaitable if the engine gave one.
+
+        Args:
+            awaits: the caller can await, so an engine with an asynchronous door is asked there.
 
         Raises:
             InterlockError: the port failed.
@@ -60,7 +63,10 @@ class World:
         try:
             match effect:
                 case Evaluate(document=document, look=look):
-                    return self.engine.evaluate(document) if look is None else self._remembering(document, look)
+                    if look is not None:
+                        return self._remembering(document, look)
+                    door = getattr(self.engine, "aevaluate", None) if awaits else None
+                    return (door or self.engine.evaluate)(document)
                 case LoadState(conversation=conversation):
                     return self._ledger.state(conversation)
                 case Append(conversation=conversation, entries=entries, expected=expected, pages=pages):
@@ -203,7 +209,7 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
                 elif world.waits(effect):
                     reply = _checked(effect, await _elsewhere(world, effect))
                 else:
-                    reply = world.answer(effect)
+                    reply = world.answer(effect, awaits=True)
                     if inspect.isawaitable(reply):
                         reply = await _translating(effect, reply)
                     reply = _checked(effect, reply)

@@ -28,7 +28,7 @@ from interlock.gate.effects import (
     ResolvePaths,
     Returned,
 )
-from interlock.model.answers import ControlText, judged, parse_answers
+from interlock.model.answers import Answered, ControlText, judged, parse_answers
 from interlock.model.artifacts import page_of
 from interlock.model.calls import Call, FrozenCall, call_digest, freeze, is_call_id
 from interlock.model.canonical import pack
@@ -406,6 +406,7 @@ def _judge(
 ) -> Generator[Effect, Any, _Judged]:
     document_digest = NO_DIGEST
     receivers: tuple[Digest, ...] = ()
+    engine, revision, decision_id = rules.engine, rules.revision, ""
     try:
         document = build(one, siblings, setting, now)
         check_document(document)  # before any engine sees it (T6)
@@ -414,6 +415,8 @@ def _judge(
         seen = None if rules.looks_at is None else look(document, rules.looks_at)
         raw = yield Evaluate(asked_bytes, seen)
         verdict, reasons = rules.understood(raw)
+        if isinstance(raw, Answered):
+            engine, revision, decision_id = raw.engine, raw.revision, raw.decision_id
         if verdict is Verdict.ALLOW and document["forecast"]["private"] and not document["call"]["grounded"]:
             receivers = loose_receivers(one, setting)
     except Bug:
@@ -428,10 +431,11 @@ def _judge(
         verdict=verdict,
         reasons=reasons,
         causes=causes,
-        revision=rules.revision,
+        revision=revision,
         manifest=rules.manifest.digest,
         document=document_digest,
-        engine=rules.engine,
+        engine=engine,
+        decision_id=decision_id,
     )
     return _Judged(decision, document_digest, receivers)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from interlock.errors import EngineUnavailable, NotCanonical
 from interlock.model.canonical import Json, parse
@@ -36,6 +36,27 @@ class ControlText:
     description: str
     for_model: str
     own: bool = True
+
+
+class Answered(str):
+    """The text of an answer that says who gave it, for engines that speak to others or stand in for each other.
+
+    It is read like any other text. Attributes:
+        engine: name of the engine that answered this time.
+        revision: of the policies that answered, as the engine reports it; empty when it reports none.
+        decision_id: under which the engine has logged it; empty when it has not.
+    """
+
+    __slots__ = ("decision_id", "engine", "revision")
+
+    engine: str
+    revision: str
+    decision_id: str
+
+    def __new__(cls, text: str, *, engine: str, revision: str, decision_id: str = "") -> Self:
+        self = super().__new__(cls, text)
+        self.engine, self.revision, self.decision_id = engine, revision, decision_id
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,55 @@ class ConfigurationError(Misconfigured):
     """A configuration or narrowing file is wrong; the message names the file and the place."""
 
 
-class EngineChoice(BaseModel):
+class EmbeddedChoice(BaseModel):
+    """In this process."""
+
     model_config = _STRICT
     kind: Literal["embedded"] = "embedded"
+
+
+_Seconds: TypeAlias = Annotated[float, Field(ge=0.01, le=60, allow_inf_nan=False)]
+
+
+class OpaChoice(BaseModel):
+    """An OPA server that has the same policies. Files are relative to the configuration."""
+
+    model_config = _STRICT
+    kind: Literal["opa"]
+    url: str
+    revision: str = ""
+    revision_at_least: str = ""
+    bundle: str = ""
+    entrypoint: str = "interlock.entrypoint.answers"
+    decision_log: bool = False
+    deadline: _Seconds = 1.0
+    retries: Annotated[int, Field(ge=0, le=10)] = 2
+    connections: Annotated[int, Field(ge=1, le=1000)] = 32
+    breaker_failures: Annotated[int, Field(ge=1, le=1000)] = 5
+    breaker_seconds: _Seconds = 1.0
+    token_file: str = ""
+    ca_file: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+    plaintext: bool = False
+    fallback: Literal["", "embedded"] = ""
+
+    @model_validator(mode="after")
+    def _one_revision(self) -> OpaChoice:
+        if bool(self.revision) == bool(self.revision_at_least):
+            raise ValueError(
+                'say which revision may answer: revision = "same" (as the policies here), "any" or an exact one; or'
+                " revision_at_least"
+            )
+        return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What it reads; whoever can change one of them can decide who answers."""
+        return tuple(one for one in (self.token_file, self.ca_file, self.client_cert, self.client_key) if one)
+
+
+EngineChoice: TypeAlias = Annotated[EmbeddedChoice | OpaChoice, Field(discriminator="kind")]
 
 
 class MemoryChoice(BaseModel):
@@ -80,7 +126,7 @@ class Configuration(BaseModel):
     policies: list[str] = []
     scenarios: list[str] = []
     settings: dict[str, Any] = {}
-    engine: EngineChoice = Field(default_factory=EngineChoice)
+    engine: EngineChoice = Field(default_factory=EmbeddedChoice)
     journal: JournalChoice | None = None
     tools: dict[str, Any] = {}
     servers: dict[str, Any] = {}

@@ -80,10 +80,11 @@ class Decision:
         verdict: allow, ask or deny.
         reasons: every objection, strictest first, then by code; empty when allowed.
         causes: the labels that took part, by label; empty when allowed.
-        revision: digest of the controls and settings that answered.
+        revision: of the controls and settings that answered: their digest, or what an OPA server reports.
         manifest: digest of the manifest.
         document: digest of the document that was asked; empty when none was.
         engine: name of the engine; empty when none was asked.
+        decision_id: under which the engine's own log has it; empty when it keeps none.
         enforced: False only in shadow mode.
     """
 
@@ -95,6 +96,7 @@ class Decision:
     document: Digest = NO_DIGEST
     engine: str = ""
     enforced: bool = True
+    decision_id: str = ""
 
     @property
     def code(self) -> str:
