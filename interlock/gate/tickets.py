@@ -50,5 +50,6 @@ def taken_up(call: Call, decided: Decided, rules: steps.Rules) -> Generator[Effe
         manifest=decided.manifest,
         document=Digest(decided.document),
         engine=decided.engine,
+        decision_id=decided.decision_id,
     )
     return Allowed(decided.number, one.call, spec, decision, one.reads)

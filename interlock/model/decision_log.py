@@ -35,7 +35,7 @@ def events(
 
 def _event(digest: str, entry: Decided, namespace: str, conversation: str) -> dict[str, Any]:
     return {
-        "labels": {"app": "interlock", "engine": entry.engine},
+        "labels": {"app": "interlock", "engine": entry.engine, "engine_decision_id": entry.decision_id},
         "decision_id": digest,
         "bundles": {"interlock": {"revision": entry.revision}},
         "path": PATH,

@@ -70,6 +70,7 @@ class Desk:
             )
         self.lock = lock
         self.meters = meters
+        meters.engine_events.counts = lambda: dict(getattr(lock.engine, "counts", {}))
         self._store = journal
         self._clock = clock or SystemClock()
         self._most = conversations
@@ -230,6 +231,7 @@ class Desk:
             "revision": one.revision,
             "manifest": one.manifest,
             "engine": one.engine,
+            "decision_id": one.decision_id,
             "labels": sorted({*one.private, *one.untrusted, *one.opens}),
             "outcome": shapes.outcome_of(one, record.calls.landed),
             "outcome_labels": sorted(landed.labels) if landed is not None else [],
@@ -281,7 +283,10 @@ class Desk:
                 return _decided(Outcome(call.name, call.id, Decision(Verdict.DENY, (other,))))
         verdict = Verdict(one.verdict)
         reasons = tuple(self._reason(code, verdict) for code in one.codes)
-        decision = Decision(verdict, reasons, (), one.revision, one.manifest, Digest(one.document), one.engine)
+        document = Digest(one.document)
+        decision = Decision(
+            verdict, reasons, (), one.revision, one.manifest, document, one.engine, decision_id=one.decision_id
+        )
         outcome = shapes.outcome_of(one, calls.landed)
         shown = Outcome(
             call.name, call.id, decision, one.number, pending=outcome == "pending", for_model=_refused(decision)
@@ -433,6 +438,7 @@ def _decided(one: Outcome) -> dict[str, Any]:
         "revision": decision.revision,
         "manifest": decision.manifest,
         "document": decision.document,
+        "decision_id": decision.decision_id,
     }
 
 

@@ -3,6 +3,7 @@ whoever may read metrics is not whoever may read conversations, and series must 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from interlock.model.decisions import ENGINE_ERROR, GATE_CODES, Decision
@@ -17,6 +18,12 @@ OTHER: Final = "other"
 METERS: Final = (
     ("decisions", "counter", ("verdict", "code", "engine"), "decisions by verdict, strictest code and engine"),
     ("engine_errors", "counter", ("kind",), "denials by failure of the engine, by kind of failure"),
+    (
+        "engine_events",
+        "counter",
+        ("what",),
+        "what an OPA server's engine counts: answers, retries, every kind of fault",
+    ),
     ("conflicts", "counter", (), "decisions and results that met another writer and were made anew"),
     ("labels", "counter", ("leg",), "labels that entries brought, by leg; known ones count again"),
     ("repeats", "counter", ("what",), "calls and results that were on record already"),
@@ -45,7 +52,10 @@ class Meters:
         for name, kind, labels, meaning in METERS:
             full = f"interlock_{name}"
             made: Any
-            if kind == "counter":
+            if name == "engine_events":
+                made = _Events(full, meaning)
+                self.registry.register(made)
+            elif kind == "counter":
                 made = Counter(full, meaning, labels, registry=self.registry)
             elif kind == "gauge":
                 made = Gauge(full, meaning, labels, registry=self.registry)
@@ -55,6 +65,7 @@ class Meters:
 
     if TYPE_CHECKING:
         decisions: Any
+        engine_events: _Events
         engine_errors: Any
         conflicts: Any
         labels: Any
@@ -79,6 +90,23 @@ class Meters:
 
         found: bytes = generate_latest(self.registry)
         return found
+
+
+class _Events:
+    """A collector over the counts of an engine that keeps its own. A reload begins them anew."""
+
+    def __init__(self, name: str, meaning: str) -> None:
+        self._name, self._meaning = name, meaning
+        self.counts: Callable[[], Mapping[str, int]] = dict
+
+    def collect(self) -> Iterator[Any]:
+        """See prometheus_client."""
+        from prometheus_client.core import CounterMetricFamily
+
+        family = CounterMetricFamily(self._name, self._meaning, labels=["what"])
+        for what, count in sorted(self.counts().items()):
+            family.add_metric([what], count)
+        yield family
 
 
 _KINDS: Final = (

@@ -149,6 +149,7 @@ class DecidedCall(Shape):
     revision: str
     manifest: str
     document: str
+    decision_id: Annotated[str, Field(description="under which the engine's own log has it; empty when it has none")]
 
 
 class Proposed(Shape):
@@ -215,6 +216,7 @@ class Recorded(Shape):
     revision: str
     manifest: str
     engine: str
+    decision_id: str
     labels: list[str]
     outcome: Literal["none", "pending", "observed", "failed", "in_doubt"]
     outcome_labels: list[str]
