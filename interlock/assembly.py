@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manif
     from interlock.model.configuration import Configuration, EmbeddedChoice, OpaChoice
     from interlock.model.scenario import Scenario
     from interlock.model.settings import Settings
+    from interlock.policy.bundle_files import OpenBundle
 
 _LOGGER = logging.getLogger("interlock")
 
@@ -101,6 +102,7 @@ class Parts:
         unavailable: declared tools that may not run here.
         engine: which engine answers; the embedded one when none was chosen.
         folder: what the files of the engine are relative to.
+        opened: the bundle that holds the operator's controls and settings, if they come in one.
     """
 
     manifest: manifests.Manifest
@@ -111,6 +113,7 @@ class Parts:
     unavailable: frozenset[ToolId] = frozenset()
     engine: EmbeddedChoice | OpaChoice | None = None
     folder: Path = field(default_factory=Path)
+    opened: OpenBundle | None = None
 
 
 class Interlock:
@@ -351,8 +354,11 @@ def bundled(parts: Parts) -> tuple[Settings, Bundle]:
     from interlock.model.settings import parse_settings
 
     parsed = parse_settings(parts.settings)
-    sources = list(shipped_sources())
-    schemas: list[Source] = []
+    opened = parts.opened
+    if opened is not None and not (parts.policies or parts.guests) and parts.settings == opened.settings:
+        return parsed, opened.bundle
+    sources = list(shipped_sources() if opened is None else opened.bundle.sources)
+    schemas: list[Source] = [] if opened is None else list(opened.bundle.schemas)
     for place, guest in (*((one, False) for one in parts.policies), *((one, True) for one in parts.guests)):
         folder = read_folder(_shown(os.path.abspath(place)))
         sources += [replace(one, guest=guest) for one in folder.sources]
@@ -400,20 +406,25 @@ def read_parts(
     key_file = getattr(configuration.journal, "key_file", "")
     protected += [folder / key_file] if key_file else []
     protected += [folder / one for one in getattr(configuration.engine, "files", ())]
+    opened = _opened(configuration, folder, str(path))
+    if configuration.bundle is not None:
+        protected += [folder / one for one in configuration.bundle.files]
+    settings = configuration.settings if opened is None else opened.settings
     if workspace is None:
         return Parts(
             manifest,
             policies=tuple(policies),
-            settings=configuration.settings,
+            settings=settings,
             protected=tuple(protected),
             engine=configuration.engine,
             folder=folder,
+            opened=opened,
         )
     file, shown = Path(workspace), _shown(workspace)
     document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), shown, ConfigurationError)
     narrowing = parse_narrowing(document, shown)
-    narrowed = narrow(manifest, parse_settings(configuration.settings), narrowing, shown)
-    settings = {**configuration.settings, **narrowing.settings}
+    narrowed = narrow(manifest, parse_settings(settings), narrowing, shown)
+    settings = {**settings, **narrowing.settings}
     return Parts(
         narrowed.manifest,
         policies=tuple(policies),
@@ -423,7 +434,26 @@ def read_parts(
         unavailable=narrowed.denied,
         engine=configuration.engine,
         folder=folder,
+        opened=opened,
     )
+
+
+def _opened(configuration: Configuration, folder: Path, where: str) -> OpenBundle | None:
+    """The bundle that a configuration names, verified with the key that it names."""
+    from interlock.model.configuration import ConfigurationError
+
+    choice = configuration.bundle
+    if choice is None:
+        return None
+    if configuration.policies or configuration.settings:
+        raise ConfigurationError(f"{where}: the bundle holds controls and settings; leave policies and settings out")
+    from interlock.policy.bundle_files import open_bundle  # loaded late: most configurations name folders
+    from interlock.policy.signatures import read_key
+
+    key = None
+    if choice.key_file:
+        key = read_key(folder / choice.key_file, choice.algorithm, choice.key_id, choice.scope)
+    return open_bundle(folder / choice.file, key)
 
 
 def _shown(path: str | os.PathLike[str]) -> str:

@@ -32,6 +32,9 @@ class Listed:
 # To add a command, add a line.
 COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
     {
+        "bundle": Listed(
+            "interlock.cli.bundle:bundle", "Build, sign, verify, push and look into bundles, which OPA serves."
+        ),
         "check": Listed(
             "interlock.cli.check:check", "Check a configuration: what would not load, and what looks wrong."
         ),

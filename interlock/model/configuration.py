@@ -1,8 +1,8 @@
 """The operator's configuration file, and the file with which a workspace may narrow it.
 
-``interlock.toml`` belongs to the operator: manifest, controls, settings, engine, journal. A *narrowing* file belongs to
-a project and travels with its text, so it can be written by whoever writes the project: it may add labels, controls
-and denials, and make settings stricter. Nothing in it can widen.
+``interlock.toml`` belongs to the operator: manifest, controls, settings, bundle, engine, journal. A *narrowing* file
+belongs to a project and travels with its text, so it can be written by whoever writes the project: it may add labels,
+controls and denials, and make settings stricter. Nothing in it can widen.
 """
 
 from __future__ import annotations
@@ -78,6 +78,34 @@ class OpaChoice(BaseModel):
 EngineChoice: TypeAlias = Annotated[EmbeddedChoice | OpaChoice, Field(discriminator="kind")]
 
 
+Algorithm: TypeAlias = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "HS256", "HS384", "HS512"
+]
+
+
+class BundleChoice(BaseModel):
+    """An archive with all controls and settings, and the key that it must be signed with. Files are relative to the
+    configuration."""
+
+    model_config = _STRICT
+    file: Annotated[str, Field(min_length=1)]
+    key_file: str = ""
+    algorithm: Algorithm = "RS256"
+    key_id: str = ""
+    scope: str = ""
+
+    @model_validator(mode="after")
+    def _a_key_for_it(self) -> BundleChoice:
+        if not self.key_file and self.model_fields_set - {"file"}:
+            raise ValueError("key_file is missing: without a key nothing would be verified")
+        return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What it reads; whoever can change one of them can decide what is allowed."""
+        return tuple(one for one in (self.file, self.key_file) if one)
+
+
 class MemoryChoice(BaseModel):
     """In this process only: chosen by name, so that nobody is surprised by what is forgotten."""
 
@@ -126,6 +154,7 @@ class Configuration(BaseModel):
     policies: list[str] = []
     scenarios: list[str] = []
     settings: dict[str, Any] = {}
+    bundle: BundleChoice | None = None
     engine: EngineChoice = Field(default_factory=EmbeddedChoice)
     journal: JournalChoice | None = None
     tools: dict[str, Any] = {}

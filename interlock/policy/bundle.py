@@ -37,8 +37,9 @@ class Bundle:
         sources: the files, in order of their paths: the order in which they were given makes no difference (T3).
         controls: what each control says about itself, by code.
         data: JSON text of Rego's ``data``: the settings.
-        revision: digest of all of it; every decision carries it.
+        revision: digest of all texts and data, wherever the files stand; every decision carries it.
         looks_at: paths of the document that answers depend on; by default the whole of it.
+        schemas: of the settings of the users' controls; they were checked, and decide nothing.
     """
 
     sources: tuple[Source, ...]
@@ -46,6 +47,7 @@ class Bundle:
     data: bytes
     revision: Digest
     looks_at: Paths = ((),)
+    schemas: tuple[Source, ...] = ()
 
 
 def assemble(sources: Iterable[Source], settings: Settings, schemas: Iterable[Source] = ()) -> Bundle:
@@ -69,16 +71,18 @@ def assemble(sources: Iterable[Source], settings: Settings, schemas: Iterable[So
     if problems:
         raise PolicyError("\n".join(problems))  # the rest can't be judged without every file
     values = settings.model_dump()
+    schemas = tuple(schemas)
     values["controls"] = user_settings(values["controls"], schemas)
     problems.extend(Checks(modules, values).all())
     if problems:
         raise PolicyError("\n".join(dict.fromkeys(problems)))
     controls = {code: text for source, module in modules for code, text in _texts(source, module)}
     data = pack({"settings": values})
-    content = [[source.path, source.text] for source in ordered]
-    revision = digest("bundle", b"\0".join(pack(one) for one in content) + b"\0" + data)
+    # What decides, and not where it stands: wherever these controls are loaded, they have this revision.
+    content = sorted(pack([source.guest, source.text]) for source in ordered)
+    revision = digest("bundle", b"\0".join(content) + b"\0" + data)
     seen = looks_at(module for _, module in modules)
-    return Bundle(tuple(ordered), MappingProxyType(dict(sorted(controls.items()))), data, revision, seen)
+    return Bundle(tuple(ordered), MappingProxyType(dict(sorted(controls.items()))), data, revision, seen, schemas)
 
 
 def _texts(source: Source, module: Module) -> Iterator[tuple[str, ControlText]]:
