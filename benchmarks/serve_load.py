@@ -102,6 +102,7 @@ class Load:
         self.wrong: list[str] = []
         self.lost: list[str] = []
         self.failed: list[str] = []
+        self.refused: list[str] = []
         self.lives: list[Life] = []
         self.ready: deque[Life] = deque()
         self.kinds = itertools.cycle(STORIES)
@@ -132,7 +133,11 @@ class Load:
             kind = next(self.kinds)
             life = Life(kind, iter(STORIES[kind]))
             told = await self.ask(
-                "begin", due, "POST", "/v1/conversations", {"text": "Read https://news.example/ and mail the plan to bob@example.com."}
+                "begin",
+                due,
+                "POST",
+                "/v1/conversations",
+                {"text": "Read https://news.example/ and mail the plan to bob@example.com."},
             )
             done = told is not None
             if done:
@@ -158,22 +163,24 @@ class Load:
             if told is None:
                 return False
             life.last = call
-            self.judge(life, told["calls"][0], expected, repeated=False)
-            if expected == "allow":
-                life.waiting.append((call, brings))
-        elif what == "again":
+            if told["calls"][0]["run"]:
+                life.waiting.append((call, brings))  # whatever was right, from here on its labels must be there
+            return self.judge(life, told["calls"][0], expected, repeated=False)
+        if what == "again":
             told = await self.ask("propose again", due, "POST", f"{at}/calls", {"calls": [life.last]})
             if told is None:
                 return False
-            self.judge(life, told["calls"][0], expected, repeated=True)
-        elif what in ("observe", "observed again"):
+            return self.judge(life, told["calls"][0], expected, repeated=True)
+        if what in ("observe", "observed again"):
             if what == "observe":
-                call, brings = life.waiting.popleft()
-                life.labels |= brings
+                call, brings = life.waiting[0]
                 life.observed = {"call": call, "result": {"content": f"what {call['name']} gave"}}
             told = await self.ask(what, due, "POST", f"{at}/outcomes", life.observed)
             if told is None:
                 return False
+            if what == "observe":
+                life.waiting.popleft()
+                life.labels |= brings
             if told["withheld"] or told["for_model"] != life.observed["result"]["content"]:
                 self.wrong.append(f"{life.story}: a result was withheld")
             if told["repeated"] is not (what == "observed again"):
@@ -187,14 +194,22 @@ class Load:
             self.compare(life, told)
         return True
 
-    def judge(self, life: Life, told: dict[str, Any], expected: str, *, repeated: bool) -> None:
+    def judge(self, life: Life, told: dict[str, Any], expected: str, *, repeated: bool) -> bool:
+        """Whether it was answered as it should be. A denial because something failed is no answer, and never loose."""
+        if told["code"] in ("engine_error", "journal_error") and told["verdict"] == "deny" and not told["run"]:
+            self.refused.append(f"{life.story}: {told['code']}")
+            return False
         if told["verdict"] != expected or told["run"] is not (expected == "allow") or told["repeated"] is not repeated:
             self.wrong.append(f"{life.story}: {told['verdict']} ({told['code']}) where {expected} was right")
+            return False
+        return True
 
     def compare(self, life: Life, told: dict[str, Any]) -> None:
         held = {one["label"] for one in told["taint"]}
+        coming = {one for _, brings in life.waiting for one in brings}
         self.lost += [f"{life.story}: {one}" for one in life.labels - held]
-        self.wrong += [f"{life.story}: {one} from nowhere" for one in held - life.labels]
+        self.lost += [f"{life.story}, in flight: {one}" for one in coming - set(told["exposure"])]
+        self.wrong += [f"{life.story}: {one} from nowhere" for one in held - life.labels - coming]
 
     async def bare(self, until: float) -> None:
         """OPA itself, asked beside the load as fast as a tenth of it."""
@@ -242,8 +257,9 @@ class Load:
             "finished": self.finished,
             "lost_labels": len(self.lost),
             "wrong_verdicts": len(self.wrong),
+            "denied_by_failure": len(self.refused),
             "failed": len(self.failed),
-            "examples": [*self.lost[:3], *self.wrong[:3], *self.failed[:5]],
+            "examples": [*self.lost[:3], *self.wrong[:3], *self.refused[:3], *self.failed[:5]],
             "latency_ms": {
                 **{name: spread(timed[name]) for name in order if name in timed},
                 "all": spread(every),
@@ -260,10 +276,7 @@ class Load:
                         self.failed.append(f"inspect at the end: {answer.status}")
                         continue
                     told = await answer.json()
-                held = {one["label"] for one in told["taint"]}
-                coming = {one for _, brings in life.waiting for one in brings}
-                self.lost += [f"{life.story}, at the end: {one}" for one in life.labels - held]
-                self.lost += [f"{life.story}, in flight: {one}" for one in coming - set(told["exposure"])]
+                self.compare(life, told)
 
 
 def spread(seconds: list[float]) -> dict[str, Any]:
