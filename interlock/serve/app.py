@@ -208,13 +208,11 @@ class Door:
         try:
             caller = self._caller(request, operation.right)
             principal = caller.principal
-            body: Any = None
-            if operation.asked is not None:
-                raw = await self._body(request, until)
-                unread = False
-                body = shapes.read(operation.asked, raw)
+            raw = b"" if operation.asked is None else await self._body(request, until)
+            unread = False
             at = dict(request.path_params)
-            told = await self.work.run(principal, until, lambda: operation.answer(self.desk, caller, at, body))
+            # Read in the thread too: a mebibyte of brackets must not hold up everybody else.
+            told = await self.work.run(principal, until, lambda: self._work(operation, caller, at, raw))
             status, payload, retry = operation.status, told, 0
         except Exception as error:  # a bug of ours too: its answer is a denial, and the log says where
             status, payload, retry = self._failed(error, name)
@@ -222,6 +220,10 @@ class Door:
         if unread:  # what still comes of the body is not waited for
             response.headers["Connection"] = "close"
         return response
+
+    def _work(self, operation: Operation, caller: Caller, at: dict[str, str], raw: bytes) -> dict[str, Any]:
+        body = None if operation.asked is None else shapes.read(operation.asked, raw)
+        return operation.answer(self.desk, caller, at, body)
 
     async def metrics(self, request: Request) -> Response:
         """What Prometheus reads."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Final
 
 from interlock.errors import Bug, Conflict, JournalUnavailable, Refused
 from interlock.model.entries import Decided, Entry, Failed, Observed
@@ -14,6 +15,10 @@ from interlock.model.transcript import Transcript
 from interlock.ports import Namespace
 from interlock.serve.calls import Calls
 from interlock.serve.meters import Meters
+from interlock.serve.problems import Problem
+
+# All of them are remembered by id while it is in use; a longer one is begun anew, or forked.
+MAX_CALLS_OF_ONE: Final = 50_000
 
 
 class Record:
@@ -44,6 +49,8 @@ class Record:
         try:
             state = self.view.state(conversation)
             if self._fresh:
+                if state.calls >= MAX_CALLS_OF_ONE:
+                    raise Problem(429, "too_many_calls", f"a conversation has at most {MAX_CALLS_OF_ONE} calls here")
                 self.calls.catch_up(self.view, conversation, state)
         except Exception as error:
             self.failure = error

@@ -3,6 +3,7 @@ value that has no canonical form is refused before anything is decided."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -256,13 +257,23 @@ def read(kind: type[_S], body: bytes) -> _S:
     try:
         value = parse(body)
     except NotCanonical as error:
-        raise Problem(400, "malformed", f"the body is refused at {error.path}: {error.problem}") from None
+        raise Problem(400, "malformed", f"the body is refused at {_known(error.path)}: {error.problem}") from None
     if not isinstance(value, dict):
         raise Problem(422, "wrong_shape", "the body must be an object")
     try:
         return kind.model_validate(value)
     except ValidationError as error:
         raise Problem(422, "wrong_shape", _explained(error)) from None
+
+
+def _known(path: str) -> str:
+    """As much of a path as is not the caller's own: a key of theirs may be a value."""
+    found = "$"
+    for name, index in re.findall(r"\.(\w+)|(\[\d+\])", path.removeprefix("$")):
+        if name and name not in _NAMES:
+            break
+        found += f".{name}" if name else index
+    return found
 
 
 def _explained(error: ValidationError) -> str:

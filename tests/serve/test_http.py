@@ -278,6 +278,7 @@ DEEP = b'{"a":' * 70 + b"1" + b"}" * 70
         (b'{"calls": [{"id":"1","name":"x","arguments":{"n": "\\u0000"}}]}', 400),
         (b'{"calls": [{"id":"1","name":"x","arguments":{"n": "\\ud800"}}]}', 400),
         (b'{"calls": "\xff"}', 400),
+        (b'{"calls": [{"id":"1","name":"x","arguments":{"SECRET_KEY": "\\u0000"}}]}', 400),
         (b'{"calls": [{"id":"1","name":"x","arguments":%s}]}' % DEEP, 400),
         (b'{"calls": "%s"}' % (b"x" * 5000), 413),
     ],
@@ -429,6 +430,14 @@ def test_a_slow_body_is_not_waited_for(tmp_path: Path) -> None:
             head = f"POST /v1/conversations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ANA.token}\r\n"
             slow.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
             assert slow.recv(4096).startswith(b"HTTP/1.1 503")
+
+
+def test_a_conversation_has_so_many_calls(ana: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.serve.record.MAX_CALLS_OF_ONE", 2)
+    name = ana.begin()
+    ana.propose(name, READ, FETCH)
+    is_denial((ana.post(f"/v1/conversations/{name}/calls", {"calls": [{**READ, "id": "r2"}]}, 429), ana.last)[1])
+    assert ana.propose(name, READ, FETCH)[0]["repeated"] is True  # what was decided is known all the same
 
 
 def test_a_namespace_has_so_many_conversations(tmp_path: Path) -> None:
