@@ -54,6 +54,8 @@ class Calls:
                 return
             while True:
                 links = view.entries(conversation, after=self._sequence, limit=PAGE)
+                if links and links[0].sequence > self._sequence + 1:
+                    self._begin_behind(view, conversation)
                 for link in links:
                     if link.sequence != self._sequence + 1 or (
                         seal(link.sequence, self._last, link.body).digest != link.digest
@@ -67,6 +69,14 @@ class Calls:
             if held.sequence < self._sequence or (held.sequence == self._sequence and held.digest != self._last):
                 raise Tampered(held.sequence, "is not the entry that the head names")
             self.version = max(self.version, state.version)
+
+    def _begin_behind(self, view: Namespace, conversation: str) -> None:
+        """A journal that was shortened begins behind its base, which whoever read the state has verified. The ids of
+        what was dropped are not known any more."""
+        base = getattr(view, "base", None)
+        if base is not None:
+            found = base(conversation)
+            self._sequence, self._last = found.sequence, found.digest
 
     def written(self, entries: Iterable[Entry], expected: int | None, after: State) -> None:
         """Take note of what was written from here, on top of everything that is here."""

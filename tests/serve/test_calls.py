@@ -245,3 +245,32 @@ def test_a_fork_has_everything_and_waits_for_outcomes() -> None:
     fork = desk.fork(ANA, name)["conversation"]
     assert desk.inspect(ANA, fork)["exposure"] == ["untrusted:web"]
     assert desk.inspect(ANA, fork)["parent"] == name
+
+
+def test_a_journal_that_begins_behind_its_base() -> None:
+    """What was dropped is not known any more; what stands behind it is, and is verified from there."""
+    store = MemoryStore()
+    desk = desk_over(store)
+    name = desk.begin(ANA, shapes.Begin())["conversation"]
+    propose(desk, name, call(LOOK))
+    propose(desk, name, call(READ))
+    whole = store.within("ana")
+    state = whole.state(name)
+
+    class Base:
+        sequence = 2
+        digest = whole.entries(name)[1].digest
+
+    class Shortened(MemoryNamespace):
+        def entries(self, conversation: str, *, after: int = 0, limit: int | None = None) -> Any:
+            return super().entries(conversation, after=max(after, 2), limit=limit)
+
+        def base(self, conversation: str) -> Base:
+            return Base()
+
+    calls = Calls()
+    calls.catch_up(Shortened(store, "ana"), name, state)
+    assert list(calls.decided) == ["r1"]
+    Base.digest = whole.entries(name)[0].digest
+    with pytest.raises(Tampered):
+        Calls().catch_up(Shortened(store, "ana"), name, state)
