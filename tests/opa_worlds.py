@@ -32,9 +32,10 @@ BUNDLE: Bundle = bundled(Parts(MANIFEST))[1]
 REVISION = BUNDLE.revision
 ALL_ALLOW: dict[str, Any] = {code: {"verdict": "allow"} for code in BUNDLE.controls}
 DEADLINE = 0.3
+PATIENT = 5.0  # where time is not what is tested
 # What the promise is, and what a busy machine may add to it in a test of two cores that run something else as well.
 PROMISED = 0.05
-SLACK = 0.0 if os.environ.get("INTERLOCK_PROFILE") == "deep" else 0.3
+SLACK = 0.0 if os.environ.get("INTERLOCK_PROFILE") == "deep" else 1.0
 
 
 def written(bundle: Bundle, folder: Path, revision: str | None = None) -> Path:
@@ -182,7 +183,7 @@ def engine_for(
         BUNDLE,
         OpaServer(url, **server),
         contract=contract or Contract(Demand(exact=REVISION)),
-        limits=limits or Limits(DEADLINE, breaker_failures=1000),
+        limits=limits or Limits(PATIENT, breaker_failures=1000),
     )
     try:
         yield engine
@@ -227,3 +228,10 @@ def in_time(took: float, deadline: float = DEADLINE) -> bool:
 
 def kinds(engine: OpaEngine) -> Mapping[str, int]:
     return {kind: n for kind, n in engine.counts.items() if kind not in ("retried", "opened", "answered", "fallback")}
+
+
+def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)

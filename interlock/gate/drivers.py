@@ -51,11 +51,8 @@ class World:
     artifacts: Artifacts | None = None
     pages: dict[int, str] = field(default_factory=dict)
 
-    def answer(self, effect: Effect, *, awaits: bool = False) -> Any:
+    def answer(self, effect: Effect) -> Any:
         """The reply to any effect but :class:`Execute`; an awaitable if the engine gave one.
-
-        Args:
-            awaits: the caller can await, so an engine with an asynchronous door is asked there.
 
         Raises:
             InterlockError: the port failed.
@@ -63,10 +60,7 @@ class World:
         try:
             match effect:
                 case Evaluate(document=document, look=look):
-                    if look is not None:
-                        return self._remembering(document, look)
-                    door = getattr(self.engine, "aevaluate", None) if awaits else None
-                    return (door or self.engine.evaluate)(document)
+                    return self.engine.evaluate(document) if look is None else self._remembering(document, look)
                 case LoadState(conversation=conversation):
                     return self._ledger.state(conversation)
                 case Append(conversation=conversation, entries=entries, expected=expected, pages=pages):
@@ -87,6 +81,20 @@ class World:
             translated = _translated(effect, error)
             if translated is error:
                 raise  # as it is: an error must not become its own cause
+            raise translated from error
+
+    def begun(self, effect: Effect) -> Any:
+        """Like :meth:`answer`, for callers that can await: an engine with an asynchronous door is asked there. What may
+        be remembered is not: it is asked by the door that remembers."""
+        door = getattr(self.engine, "aevaluate", None)
+        if door is None or not isinstance(effect, Evaluate) or effect.look is not None:
+            return self.answer(effect)
+        try:
+            return door(effect.document)
+        except BaseException as error:
+            translated = _translated(effect, error)
+            if translated is error:
+                raise
             raise translated from error
 
     @property
@@ -209,7 +217,7 @@ async def adrive(steps: Generator[Effect, Any, T], world: World, run: Run | None
                 elif world.waits(effect):
                     reply = _checked(effect, await _elsewhere(world, effect))
                 else:
-                    reply = world.answer(effect, awaits=True)
+                    reply = world.begun(effect)
                     if inspect.isawaitable(reply):
                         reply = await _translating(effect, reply)
                     reply = _checked(effect, reply)

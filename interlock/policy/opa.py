@@ -109,6 +109,11 @@ class OpaEngine:
         """Which revision must answer."""
         return self._line.contract.demand
 
+    @property
+    def version(self) -> str:
+        """Of OPA, as it last said; empty before any answer."""
+        return self._line.version
+
     def note(self, what: str) -> None:
         """Count something beside the answers and faults."""
         courier().loop.call_soon_threadsafe(self._line.count, what)
@@ -170,6 +175,7 @@ class _Line:
         self._server, self.contract, self._limits, self._controls = server, contract, limits, controls
         self._said = said
         self.counts: dict[str, int] = {}
+        self.version = ""
         self._fresh()
 
     def _fresh(self) -> None:
@@ -267,8 +273,10 @@ class _Line:
     def _revision(self, provenance: Json) -> str:
         """What the server says about itself. Raises EngineUnavailable when that is not what is demanded."""
         bundles = provenance.get("bundles", {}) if isinstance(provenance, dict) else None
-        if not isinstance(bundles, dict):
+        if not isinstance(provenance, dict) or not isinstance(bundles, dict):
             raise NoAnswer(Fault.MALFORMED_ANSWER, "its provenance is not what OPA says")
+        version = provenance.get("version", "")
+        self.version = str(version) if well_formed(version) else ""
         demand, name = self.contract.demand, self.contract.bundle
         if not name and len(bundles) > 1:
             raise NoAnswer(

@@ -25,13 +25,21 @@ from interlock.cli import COMMANDS
 from interlock.model import digests, entries
 from interlock.model.answers import MAX_REMEDIES
 from interlock.model.artifacts import KINDS
-from interlock.model.configuration import Configuration, MemoryChoice, PostgresChoice, SqliteChoice
+from interlock.model.configuration import (
+    BundleChoice,
+    Configuration,
+    MemoryChoice,
+    OpaChoice,
+    PostgresChoice,
+    SqliteChoice,
+)
 from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
 from interlock.model.scenario import CallStep, Scenario, Step, Story
 from interlock.model.settings import AddressBook, Settings
 from interlock.model.tools import Kind
 from interlock.policy.builtins import ALLOWED
+from interlock.policy.opa_faults import OUT, Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -79,7 +87,7 @@ def journal_entries() -> str:
 
 DIGESTED = {
     "artifact": "one link of the chain of labels of artifacts",
-    "bundle": "controls and settings; the revision that every decision carries",
+    "bundle": "texts of controls and settings, wherever the files stand; the revision that every decision carries",
     "call": "one exact call: server, name and canonical arguments",
     "content": "a text that a tool gave or a person typed",
     "document": "a document that was asked",
@@ -216,6 +224,15 @@ def test_keys_of_the_configuration() -> None:
     assert told == list(Configuration.model_fields)
 
 
+def test_keys_of_the_bundle() -> None:
+    """Each key in order, with its default."""
+    rows = rows_of(block(DOCS / "configuration.md", "checked: bundle keys"))
+    assert [row[0].strip("`") for row in rows] == list(BundleChoice.model_fields)
+    for row, one in zip(rows, BundleChoice.model_fields.values(), strict=True):
+        default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
+        assert row[1] == default, row[0]
+
+
 def test_keys_of_the_journal() -> None:
     """Each key with the kinds that take it and its default."""
     kinds = {"memory": MemoryChoice, "sqlite": SqliteChoice, "postgres": PostgresChoice}
@@ -228,6 +245,19 @@ def test_keys_of_the_journal() -> None:
         one = kinds[takers[0]].model_fields[name]
         default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
         assert row[2] == default, name
+
+
+def test_keys_of_an_opa_server() -> None:
+    rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "opa.md", "checked: opa keys"))}
+    assert list(rows) == list(OpaChoice.model_fields)
+    for name, one in OpaChoice.model_fields.items():
+        default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
+        assert rows[name][1] == default, name
+
+
+def test_faults_of_an_opa_server() -> None:
+    rows = rows_of(block(DOCS / "opa.md", "checked: faults"))
+    assert [(row[0].strip("`"), row[2]) for row in rows] == [(one, "out" if one in OUT else "wrong") for one in Fault]
 
 
 def test_keys_of_scenarios() -> None:

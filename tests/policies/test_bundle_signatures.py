@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import base64
 import builtins
+import gzip
 import hashlib
 import hmac
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -154,6 +156,24 @@ def test_every_byte_of_a_token_counts() -> None:
             continue
         other = "A" if text[place] != "A" else "B"
         refused(with_token(text[:place] + other + text[place + 1 :]), keys("HS256")[1], "not one by")
+
+
+def test_every_byte_of_an_archive_counts() -> None:
+    """One byte changed anywhere, and the checksum of the compression made right: refused, or it meant nothing."""
+    files = sealed("HS256")
+    plain = gzip.decompress(written(files))
+    step = 13 if os.environ.get("INTERLOCK_PROFILE") == "deep" else 257
+    refusals = 0
+    for place in range(0, len(plain), step):
+        changed = plain[:place] + bytes([plain[place] ^ 0x20]) + plain[place + 1 :]
+        try:
+            found = files_of(gzip.compress(changed, 0), "it")
+            check_signature(found, keys("HS256")[1], "it")
+        except PolicyError:
+            refusals += 1
+        else:
+            assert found == files or {DATA, MANIFEST} >= {name for name in files if found[name] != files[name]}
+    assert refusals > 0.95 * len(range(0, len(plain), step))
 
 
 # --- tokens that say how they want to be read -------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Call, Conversation, Interlock
+from interlock.assembly import bundled, read_parts
 from interlock.errors import Misconfigured, PolicyError, SettingsError
 from interlock.model.canonical import pack
 from interlock.model.settings import parse_settings
@@ -417,6 +419,17 @@ def test_a_workspace_makes_it_stricter_only(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="looser"):
         Interlock.load(file, workspace=narrowing)
     shutil.rmtree(narrowing.parent)
+
+
+def test_controls_beside_a_bundle_are_not_passed_over(tmp_path: Path) -> None:
+    """A scenario may add its own; they must be there, and not only the bundle's."""
+    parts = read_parts(_configured(tmp_path, BUNDLE, plain()))
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/more.rego").write_text('package controls.more\n\ndefault verdict := {"verdict": "ask"}\n')
+    _, found = bundled(replace(parts, policies=(tmp_path / "more",)))
+    assert {"more", "office", "trifecta"} <= set(found.controls)
+    _, stricter = bundled(replace(parts, settings={**parts.settings, "leak_guard": "deny"}))
+    assert stricter.revision != own_bundle().revision
 
 
 def test_open_bundle_names_the_file(tmp_path: Path) -> None:

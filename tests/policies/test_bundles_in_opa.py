@@ -23,6 +23,7 @@ import httpx
 import jwt
 import pytest
 
+from interlock import Call, Conversation, Interlock, MemoryJournal
 from interlock.model.canonical import pack
 from interlock.model.settings import parse_settings
 from interlock.policy.archives import files_of, written
@@ -215,6 +216,26 @@ def test_a_server_answers_like_the_embedded_engine(opa_binary: Path, tmp_path: P
             (loaded,) = told["provenance"]["bundles"].values()
             assert loaded["revision"] == own_bundle().revision
     assert set(told["result"]) >= {"trifecta", "office"}
+
+
+def test_one_bundle_for_the_server_and_for_the_agent(opa_binary: Path, tmp_path: Path) -> None:
+    """The server must have the very bundle that the configuration names, and the embedded engine stands in for it."""
+    (tmp_path / "b.tar.gz").write_bytes(plain())
+    with opa("-b", str(tmp_path / "b.tar.gz")) as server:
+        file = tmp_path / "interlock.toml"
+        file.write_text(
+            f'version = 1\n[bundle]\nfile = "b.tar.gz"\n[engine]\nkind = "opa"\nurl = "{server.url}"\n'
+            'revision = "same"\nfallback = "embedded"\ndeadline = 10.0\n'
+            '[tools.send]\nreturns = []\negress = "chosen"\ndestinations = {to = "email"}\n'
+        )
+        guard = Interlock.load(file, journal=MemoryJournal()).guard(Conversation.new())
+        asked_call = Call("send", {"to": "bob@x.example"})
+        by_server = guard.preview(asked_call)
+        server.kill()
+        by_itself = guard.preview(Call("send", {"to": "eve@x.example"}))
+    assert (by_server.code, by_itself.code) == ("office", "office")
+    assert by_server.revision == by_itself.revision == own_bundle().revision
+    assert by_server.engine != by_itself.engine
 
 
 def polling(folder: Path, url: str) -> Path:

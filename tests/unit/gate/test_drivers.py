@@ -195,3 +195,46 @@ def test_an_error_of_a_wrapped_tool_is_raised_as_it_is() -> None:
         look()
     assert caught.value is error
     assert "private:notes" in conversation.taint
+
+
+class TwoDoors:
+    """An engine that waits for a server: one door for those who may block, one for those who must not."""
+
+    name, revision, looks_at = "doors", "r", None
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.controls = reference().controls
+        self.used: list[str] = []
+        self.error = error
+
+    def evaluate(self, document: bytes) -> str:
+        self.used.append("sync")
+        return self._answer(document)
+
+    async def aevaluate(self, document: bytes) -> str:
+        self.used.append("async")
+        return self._answer(document)
+
+    def _answer(self, document: bytes) -> str:
+        if self.error is not None:
+            raise self.error
+        return str(reference().evaluate(document))
+
+
+@pytest.mark.parametrize("error", [None, ValueError("secret")], ids=["answers", "raises"])
+def test_an_asynchronous_door_is_used_by_those_who_await(error: Exception | None) -> None:
+    """T14: the same outcome by both; and a foreign exception is translated at both."""
+    engine = TwoDoors(error)
+
+    @tool(returns=[], egress="none")
+    def look() -> str:
+        return "x"
+
+    lock = Interlock(tools=[look], engine=engine, journal=MemoryJournal())
+    calls = [Call("look", {}, "a")]
+    verdicts = [lock.guard(Conversation.new()).propose(*calls).outcomes["a"].decision]
+    verdicts.append(asyncio.run(lock.guard(Conversation.new()).apropose(*calls)).outcomes["a"].decision)
+    assert engine.used == ["sync", "async"]
+    assert verdicts[0].codes == verdicts[1].codes
+    assert error is None or all("ValueError" in one.reasons[0].for_person for one in verdicts)
+    assert all("secret" not in str(one) for one in verdicts)
