@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given as drawn
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from interlock.errors import Tampered
@@ -49,10 +50,10 @@ def decisions(store: MemoryStore, name: str) -> list[Decided]:
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> list[tuple[int, str, int, int]]:
-    """(process, what, id of the call, which arguments or result) one after the other."""
-    what = st.sampled_from(["propose", "propose", "observe", "fail", "forget", "alone"])
-    steps = st.tuples(st.integers(0, 1), what, st.integers(0, 3), st.integers(0, 1))
+def stories(draw: st.DrawFn) -> list[tuple[int, str, int, int, int]]:
+    """(process, what, id of the call, which arguments, which result) one after the other."""
+    what = st.sampled_from(["propose", "propose", "observe", "observe", "fail", "forget", "alone"])
+    steps = st.tuples(st.integers(0, 1), what, st.integers(0, 3), st.sampled_from([0, 0, 1]), st.integers(0, 1))
     return draw(st.lists(steps, max_size=14))
 
 
@@ -60,8 +61,8 @@ PLACES = ("/a", "/b")
 
 
 @settings(max_examples=max(20, settings.default.max_examples // 3))
-@given(stories())
-def test_a_call_is_decided_once_and_has_one_result(story: list[tuple[int, str, int, int]]) -> None:
+@drawn(stories())
+def test_a_call_is_decided_once_and_has_one_result(story: list[tuple[int, str, int, int, int]]) -> None:
     """Two processes above one store against a model that knows what was first."""
     store = MemoryStore()
     desks = [desk_over(store), desk_over(store.again())]
@@ -69,7 +70,7 @@ def test_a_call_is_decided_once_and_has_one_result(story: list[tuple[int, str, i
     first: dict[int, int] = {}  # id → arguments of the first proposal
     result: dict[int, int | str] = {}  # id → what came of it first
     held: set[str] = set()
-    for process, what, number, variant in story:
+    for process, what, number, variant, given in story:
         desk = desks[process]
         one = call(LOOK, id=f"c{number}", arguments={"at": PLACES[variant]})
         mine = first.get(number) == variant
@@ -84,7 +85,7 @@ def test_a_call_is_decided_once_and_has_one_result(story: list[tuple[int, str, i
             else:
                 assert (told["verdict"], told["code"], told["run"]) == ("deny", "invalid_call", False)
         elif what in ("observe", "fail"):
-            report: int | str = variant if what == "observe" else "failed"
+            report: int | str = given if what == "observe" else "failed"
             if not mine:
                 with pytest.raises(Problem):
                     observe(desk, name, one)
@@ -92,7 +93,7 @@ def test_a_call_is_decided_once_and_has_one_result(story: list[tuple[int, str, i
             if what == "fail":
                 told = desk.observe(ANA, name, shapes.Observe(call=one, failed=True))
             else:
-                told = observe(desk, name, one, f"text {variant}")
+                told = observe(desk, name, one, f"text {given}")
             if number not in result:
                 result[number] = report
                 assert (told["withheld"], told["repeated"]) == (False, False)
@@ -100,7 +101,7 @@ def test_a_call_is_decided_once_and_has_one_result(story: list[tuple[int, str, i
                 assert (told["withheld"], told["repeated"]) == (False, True)
             else:
                 assert told["withheld"] is True
-                assert f"text {variant}" not in told["for_model"]
+                assert f"text {given}" not in told["for_model"]
         elif what == "forget":
             desks[process] = desk_over(store.again())  # another process takes its place
         else:
@@ -274,3 +275,17 @@ def test_a_journal_that_begins_behind_its_base() -> None:
     Base.digest = whole.entries(name)[0].digest
     with pytest.raises(Tampered):
         Calls().catch_up(Shortened(store, "ana"), name, state)
+
+
+def test_a_second_result_is_not_the_first() -> None:
+    """What is reported again must be what is on record, in each of its parts."""
+    store = MemoryStore()
+    desk = desk_over(store)
+    name = desk.begin(ANA, shapes.Begin())["conversation"]
+    propose(desk, name, call(LOOK))
+    assert observe(desk, name, call(LOOK), "first")["withheld"] is False
+    assert observe(desk, name, call(LOOK), "first")["repeated"] is True
+    for content, more in (("other", {}), ("first", {"external": False}), ("first", {"labels": ["private:new"]})):
+        told = observe(desk, name, call(LOOK), content, **more)
+        assert (told["withheld"], told["repeated"]) == (True, False)
+    assert "private:new" in [one["label"] for one in desk.inspect(ANA, name)["taint"]]  # its labels count all the same
