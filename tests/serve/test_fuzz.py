@@ -143,7 +143,7 @@ def judged(answer: httpx.Response, told: type[shapes.Shape]) -> None:
     (told if answer.is_success else shapes.Failure).model_validate(answer.json())
 
 
-@settings(max_examples=max(50, settings.default.max_examples))
+@settings(max_examples=max(50, settings.default.max_examples // 2))
 @given(st.data())
 def test_requests_that_are_nearly_right(world: World, data: st.DataObject) -> None:
     operation = data.draw(st.sampled_from([one for one in OPERATIONS if one.asked is not None]), label="operation")
