@@ -1273,7 +1273,7 @@ MUTATIONS = [
     ),
     Mutation(
         "serve: run by the verdict alone",
-        "interlock/serve/desk.py",
+        "interlock/serve/told.py",
         '"run": decision.verdict is Verdict.ALLOW and one.pending and one.number > 0,',
         '"run": decision.verdict is Verdict.ALLOW,',
         "tests/serve/test_calls.py tests/serve/test_http.py",
@@ -1392,7 +1392,7 @@ MUTATIONS = [
     ),
     Mutation(
         "serve: the text of an exception is answered",
-        "interlock/serve/desk.py",
+        "interlock/serve/told.py",
         '            return Problem(503, "store_unavailable", "the store did not answer as promised", retry_after=1)',
         '            return Problem(503, "store_unavailable", str(error), retry_after=1)',
         "tests/serve/test_http.py",

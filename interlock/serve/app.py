@@ -22,11 +22,12 @@ from starlette.requests import ClientDisconnect
 
 from interlock.serve import authzen, shapes
 from interlock.serve.callers import Caller, Callers, Right
-from interlock.serve.desk import Desk, translated
+from interlock.serve.desk import Desk
 from interlock.serve.log import log
 from interlock.serve.openapi import documented
 from interlock.serve.problems import Problem
 from interlock.serve.ready import Readiness
+from interlock.serve.told import translated
 from interlock.serve.work import Limits, Work, late
 
 Message: TypeAlias = MutableMapping[str, Any]

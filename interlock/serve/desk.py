@@ -14,13 +14,9 @@ from typing import Any, Final
 from interlock.assembly import Interlock
 from interlock.conversations import Conversations
 from interlock.errors import (
-    Conflict,
-    InterlockError,
     Misconfigured,
     Refused,
-    Tampered,
     Unavailable,
-    UnknownConversation,
 )
 from interlock.gate.conversation import Conversation, SystemClock, new_id
 from interlock.gate.guard import Guard
@@ -30,7 +26,7 @@ from interlock.model.canonical import canonical
 from interlock.model.decisions import INVALID_CALL, Decision, Reason, Verdict, failure
 from interlock.model.digests import Digest
 from interlock.model.entries import Decided, Failed, Forked, Observed
-from interlock.model.results import Outcome, ToolResult, refusal
+from interlock.model.results import Outcome, ToolResult
 from interlock.model.state import State, inherited
 from interlock.model.tools import ToolId
 from interlock.model.transcript import Transcript
@@ -41,6 +37,7 @@ from interlock.serve.calls import Calls, Known
 from interlock.serve.meters import Meters
 from interlock.serve.problems import Problem, not_found
 from interlock.serve.record import Again, NoTranscript, Record
+from interlock.serve.told import decided_call, observed_result, refused, withheld
 
 TRIM_EVERY: Final = 1000
 IDLE: Final = timedelta(hours=24)
@@ -172,7 +169,7 @@ class Desk:
         if not any(one.number for one in ticket.outcomes.values()):
             # Nothing is on record: the conversation is missing or damaged, or the store is away.
             raise record.failure or Unavailable("the round could not be recorded")
-        return {"conversation": name, "calls": [_decided(one) for one in ticket.outcomes.values()]}
+        return {"conversation": name, "calls": [decided_call(one) for one in ticket.outcomes.values()]}
 
     def preview(self, caller: Caller, name: str, asked: Sequence[shapes.ProposedCall]) -> dict[str, Any]:
         """What would be decided now. Nothing is recorded, so nothing may run because of it."""
@@ -184,7 +181,7 @@ class Desk:
             decision = guard.preview(one, *calls[:place], *calls[place + 1 :])
             if record.failure is not None:
                 raise record.failure
-            found.append(_decided(Outcome(one.name, one.id, decision, for_model=_refused(decision))))
+            found.append(decided_call(Outcome(one.name, one.id, decision, for_model=refused(decision))))
         return {"conversation": name, "calls": found}
 
     def observe(self, caller: Caller, name: str, asked: shapes.Observe) -> dict[str, Any]:
@@ -204,12 +201,12 @@ class Desk:
         outcome = guard.observe(ticket, call.id, result)
         if record.failure is not None:
             raise record.failure
-        if _withheld(outcome):  # perhaps another process was told the same meanwhile
+        if withheld(outcome):  # perhaps another process was told the same meanwhile
             record.calls.catch_up(record.view, name, record.view.state(name))
             known = self._observed_again(guard, record, decided, call, result)
             if known is not None:
                 return known
-        return _observed(name, outcome, repeated=False)
+        return observed_result(name, outcome, repeated=False)
 
     def explain(self, caller: Caller, name: str, call_id: str) -> dict[str, Any]:
         """A decision as the journal has it, and what came of it."""
@@ -280,7 +277,7 @@ class Desk:
             malformed = one.codes == (INVALID_CALL,) and self._digest(call) is None
             if not malformed:
                 other = failure(INVALID_CALL, "another call was decided under this id; give each call an id of its own")
-                return _decided(Outcome(call.name, call.id, Decision(Verdict.DENY, (other,))))
+                return decided_call(Outcome(call.name, call.id, Decision(Verdict.DENY, (other,))))
         verdict = Verdict(one.verdict)
         reasons = tuple(self._reason(code, verdict) for code in one.codes)
         document = Digest(one.document)
@@ -289,9 +286,9 @@ class Desk:
         )
         outcome = shapes.outcome_of(one, calls.landed)
         shown = Outcome(
-            call.name, call.id, decision, one.number, pending=outcome == "pending", for_model=_refused(decision)
+            call.name, call.id, decision, one.number, pending=outcome == "pending", for_model=refused(decision)
         )
-        return {**_decided(shown), "repeated": True, "outcome": outcome}
+        return {**decided_call(shown), "repeated": True, "outcome": outcome}
 
     def _reason(self, code: str, verdict: Verdict) -> Reason:
         """The journal has codes; what they say is asked of the controls."""
@@ -326,10 +323,10 @@ class Desk:
         )
         again = self.lock.guard(seen)
         outcome = again.observe(again.take_up(call, decided), call.id, result)
-        if _withheld(outcome):
+        if withheld(outcome):
             return None
         self.meters.repeats.labels("result").inc()
-        return _observed(name, outcome, repeated=True)
+        return observed_result(name, outcome, repeated=True)
 
     def _room(self, view: Namespace) -> None:
         """Refuse a conversation too many. Approximate: what other processes begin is counted within a minute."""
@@ -359,31 +356,6 @@ def speaks(caller: Caller) -> None:
         raise Problem(403, "no_right", "these credentials have no right to say what the person typed: `speak`")
 
 
-def translated(error: Exception) -> Problem:
-    """What an exception is for whoever asked. Nothing of its text is repeated but what we wrote for callers."""
-    match error:
-        case Problem():
-            return error
-        case UnknownConversation():
-            return not_found()
-        case Tampered():
-            return Problem(
-                409,
-                "damaged",
-                "what is stored of this conversation contradicts itself; resume it to go on with every leg",
-            )
-        case Conflict():
-            return Problem(503, "conflict", "other writers were first each time; send it again", retry_after=1)
-        case Unavailable():
-            return Problem(503, "store_unavailable", "the store did not answer as promised", retry_after=1)
-        case Refused():
-            return Problem(422, "refused", "this can't be recorded as it is: labels, ids or texts are malformed")
-        case InterlockError():
-            return Problem(503, "misconfigured", "the service is not able to decide; its log says why")
-        case _:
-            return Problem(500, "bug", "an error of the service; nothing was allowed")
-
-
 def _call(one: shapes.ProposedCall) -> Call:
     return Call(one.name, one.arguments, one.id, one.server)
 
@@ -393,67 +365,3 @@ def _result(asked: shapes.Observe) -> ToolResult | Exception:
         return ReportedFailure()
     one = asked.result
     return ToolResult(one.content, one.external, tuple(one.labels), one.is_error)
-
-
-def _refused(decision: Decision) -> str:
-    return "" if decision.verdict is Verdict.ALLOW else refusal(decision)
-
-
-def _decided(one: Outcome) -> dict[str, Any]:
-    """As :class:`interlock.serve.shapes.DecidedCall`."""
-    decision = one.decision
-    return {
-        "id": one.call_id,
-        "number": one.number,
-        # INVARIANT: only what is on record as allowed, and has no outcome, may run.
-        "run": decision.verdict is Verdict.ALLOW and one.pending and one.number > 0,
-        "verdict": decision.verdict.value,
-        "code": decision.code,
-        "codes": list(decision.codes),
-        "reasons": [
-            {
-                "code": reason.code,
-                "verdict": reason.verdict.value,
-                "for_model": reason.for_model,
-                "for_person": reason.for_person,
-                "remedies": list(reason.remedies),
-            }
-            for reason in decision.reasons
-        ],
-        "causes": [
-            {
-                "label": cause.label,
-                "at": cause.source.at if cause.source else "",
-                "call": cause.source.call if cause.source else 0,
-                "source": cause.source.tool if cause.source else "this turn",
-            }
-            for cause in decision.causes
-        ],
-        "remedies": list(decision.remedies),
-        "approvable": decision.approvable,
-        "for_model": "" if decision.verdict is Verdict.ALLOW else one.for_model or refusal(decision),
-        "repeated": False,
-        "outcome": "pending" if one.pending else "none",
-        "engine": decision.engine,
-        "revision": decision.revision,
-        "manifest": decision.manifest,
-        "document": decision.document,
-        "decision_id": decision.decision_id,
-    }
-
-
-def _withheld(outcome: Outcome) -> bool:
-    return outcome.result is None and bool(outcome.decision.reasons)
-
-
-def _observed(name: str, outcome: Outcome, *, repeated: bool) -> dict[str, Any]:
-    """As :class:`interlock.serve.shapes.Observed`."""
-    return {
-        "conversation": name,
-        "id": outcome.call_id,
-        "number": outcome.number,
-        "for_model": outcome.for_model,
-        "is_error": outcome.is_error,
-        "withheld": _withheld(outcome),
-        "repeated": repeated,
-    }
