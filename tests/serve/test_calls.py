@@ -209,10 +209,16 @@ def test_a_result_by_another_manifest_is_not_read_by_its_fields() -> None:
     desk = desk_over(store)
     name = desk.begin(ANA, shapes.Begin())["conversation"]
     propose(desk, name, call(FETCH))
-    harmless = Manifest.loads('version = 1\n[tools.fetch]\nreturns = []\negress = "none"\n')
+    propose(desk, name, call(LOOK))
+    harmless = Manifest.loads(
+        'version = 1\n[tools.fetch]\nreturns = []\negress = "none"\n'
+        '[tools.look]\nreturns = ["untrusted:web"]\negress = "none"\nfields = { "**" = "trusted" }\n'
+    )
     other = Desk(Interlock(manifest=harmless, journal=store.again()), Meters())
-    observe(other, name, call(FETCH))
+    observe(other, name, call(LOOK), {"title": "by a stranger"})
     assert [one["label"] for one in other.inspect(ANA, name)["taint"]] == ["untrusted:web"]
+    observe(other, name, call(FETCH))
+    assert other.explain(ANA, name, "f1")["outcome_labels"] == ["untrusted:web"]
 
 
 def test_the_calls_are_read_from_a_chain_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:

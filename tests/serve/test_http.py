@@ -7,8 +7,10 @@ whose answer has no verdict; an exception's text in an answer.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -25,7 +27,9 @@ from interlock.serve import authzen, shapes
 from interlock.serve.app import OPERATIONS
 from interlock.serve.callers import new_token
 from interlock.serve.desk import Desk
-from interlock.serve.work import Limits
+from interlock.serve.meters import Meters
+from interlock.serve.problems import Problem
+from interlock.serve.work import Limits, Work
 from interlock.stores.memory_store import MemoryNamespace, MemoryStore
 from tests.ids import stable
 from tests.serve.stage import (
@@ -421,6 +425,16 @@ def test_a_deadline_denies_and_what_was_begun_is_found_again(tmp_path: Path) -> 
         ana.get(f"/v1/conversations/{name}/calls/r2", 404)
 
 
+def test_what_is_late_is_not_begun() -> None:
+    """Also when a thread is free the moment after."""
+    work = Work(Limits(), Meters())
+    ran: list[int] = []
+    with pytest.raises(Problem) as told:
+        asyncio.run(work.run("a", time.monotonic() - 1, lambda: ran.append(1)))
+    work.close()
+    assert (told.value.status, ran) == (503, [])
+
+
 def test_a_slow_body_is_not_waited_for(tmp_path: Path) -> None:
     import socket
 
@@ -478,7 +492,7 @@ def test_an_engine_that_fails_denies(tmp_path: Path, error: Exception) -> None:
         asked = evaluation(name, READ)
         assert ana.post("/access/v1/evaluation", asked)["decision"] is False
         assert ana.http.get("/ready").status_code == 503
-        assert "interlock_engine_errors_total" in _metrics(address)
+        assert re.search(r'^interlock_engine_errors_total\{kind="\w+"\} [1-9]', _metrics(address), re.MULTILINE)
 
 
 class Away(MemoryStore):
@@ -620,7 +634,6 @@ def test_ready(ana: Asked) -> None:
 def test_a_journal_is_no_store() -> None:
     from interlock import Interlock
     from interlock.errors import Misconfigured
-    from interlock.serve.meters import Meters
     from interlock.stores.memory import MemoryJournal
     from tests.serve.stage import MANIFEST
 
