@@ -104,7 +104,9 @@ class World:
         self.caller = callers.now()[0]
 
     def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> httpx.Response:
-        return self.loop.run_until_complete(self.client.request(method, path, content=body, headers=headers))
+        return self.loop.run_until_complete(
+            self.client.request(method, f"http://service{path}", content=body, headers=headers)
+        )
 
     def tainted(self) -> str:
         begun = self.desk.begin(self.caller, shapes.Begin(labels=["untrusted:web", "private:files"]))
