@@ -13,6 +13,7 @@
   + Unavailable           the outside world did not answer as promised
     - EngineUnavailable
     - JournalUnavailable
+      . UnknownConversation   a store has no such conversation, or not for whoever asks
     - SessionBusy         another thread or process has the session file open
     - MemoryUnavailable   facts or label records of artifacts could not be read or written
   + Conflict              another writer was first: load the state again and decide anew
@@ -101,6 +102,10 @@ class EngineUnavailable(Unavailable):
 
 class JournalUnavailable(Unavailable):
     """The journal could not be read or written."""
+
+
+class UnknownConversation(JournalUnavailable):
+    """There is no such conversation in this namespace of the store. One of another namespace is not there either."""
 
 
 class SessionBusy(Unavailable):

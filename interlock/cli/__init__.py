@@ -50,6 +50,7 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         "replay": Listed(
             "interlock.cli.replay:command", "Replay recorded conversations: what would have been decided, and why."
         ),
+        "serve": Listed("interlock.cli.serve:serve", "Decide calls over HTTP, for agents that are not in Python."),
         "session": Listed("interlock.cli.session:session", "Show what a session file holds, message by message."),
         "store": Listed(
             "interlock.cli.store:store", "Migrate a store, look at it, export, verify and purge conversations."

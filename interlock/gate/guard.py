@@ -15,12 +15,13 @@ from interlock.gate.artifact_steps import carried_by
 from interlock.gate.conversation import Conversation, Ledger
 from interlock.gate.drivers import Run, World, adrive, drive, spread
 from interlock.gate.steps import Rules
+from interlock.gate.tickets import taken_up
 from interlock.model.artifacts import KINDS
 from interlock.model.calls import Call
 from interlock.model.carried import Carried
 from interlock.model.decisions import Decision
 from interlock.model.digests import content_digest, voice_digest
-from interlock.model.entries import Admitted
+from interlock.model.entries import Admitted, Decided
 from interlock.model.labels import label
 from interlock.model.marks import heard_in
 from interlock.model.origins import parties
@@ -30,7 +31,7 @@ from interlock.ports import Store
 # The guards around this code, innermost last. A tuple in a context variable: each task and thread has its own.
 _AROUND: ContextVar[tuple[Guard, ...]] = ContextVar("interlock_guards", default=())
 
-Decided = Callable[[Outcome], None]
+Noted = Callable[[Outcome], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Guard:
     denied or a tool failed: both are outcomes.
     """
 
-    def __init__(self, conversation: Conversation, current: Callable[[], Active], decided: Decided) -> None:
+    def __init__(self, conversation: Conversation, current: Callable[[], Active], decided: Noted) -> None:
         """``current`` gives what is in force now; it is read once per step, so a reload never splits a decision."""
         now = current()
         journal = now.world.journal
@@ -96,6 +97,22 @@ class Guard:
         """Like :meth:`observe`, for ports that must be awaited."""
         allowed = self._pending(ticket, call_id)
         return await adrive(steps.observe(self.conversation.id, allowed, _result(result)), self._current().world)
+
+    def take_up(self, call: Call, decided: Decided) -> Ticket:
+        """The ticket of a call whose decision is on record, for a host whose processes come and go: one proposes, and
+        another one observes. Nothing is decided or recorded here.
+
+        Args:
+            call: as it was proposed; its digest must be the one on record.
+
+        Raises:
+            Refused: it was not allowed, or is another call.
+        """
+        now = self._current()
+        allowed = drive(taken_up(call, decided, now.rules), now.world)
+        name = str(allowed.call.tool)
+        pending = Outcome(name, decided.call_id, allowed.decision, decided.number, pending=True, is_error=False)
+        return Ticket(self.conversation.id, {decided.call_id: pending}, {decided.call_id: allowed})
 
     def preview(self, call: Call, *siblings: Call) -> Decision:
         """What would be decided now. A dry run: nothing is recorded or put in flight."""

@@ -498,6 +498,7 @@ def _entry(
         engine=decision.engine,
         said=words_of_arguments(one.arguments) if runs else "",
         receivers=receivers if runs else (),
+        decision_id=decision.decision_id,
     )
 
 

@@ -79,7 +79,7 @@ def _event(link: str, entry: Decided, namespace: str, conversation: str) -> dict
     name = decision_id(namespace, conversation, entry.number, entry.document)
     trace, span = trace_ids(namespace, conversation, name)
     return {
-        "labels": {"app": "interlock", "engine": entry.engine},
+        "labels": {"app": "interlock", "engine": entry.engine, "engine_decision_id": entry.decision_id},
         "decision_id": name,
         "trace_id": trace,
         "span_id": span,

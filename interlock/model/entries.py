@@ -95,6 +95,7 @@ class Decided:
         version: label version that the decision was made under.
         said: packed words of the arguments, when the call may run.
         receivers: digests of parties that nobody vouched for and that private material goes to.
+        decision_id: under which the engine's own log has it; empty when it keeps none.
     """
 
     at: str
@@ -118,6 +119,7 @@ class Decided:
     kind: Literal["decided"] = "decided"
     said: str = ""
     receivers: tuple[Digest, ...] = ()
+    decision_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

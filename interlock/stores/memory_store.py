@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from interlock.errors import Conflict, JournalUnavailable
+from interlock.errors import Conflict, JournalUnavailable, UnknownConversation
 from interlock.locks import LEAF
 from interlock.model.chain import Head, Sealed, head, seal
 from interlock.model.digests import Digest
-from interlock.model.entries import Entry, Erased, encode
+from interlock.model.entries import Entry, Erased, Trimmed, encode
 from interlock.model.names import conversation_name, namespace_name
 from interlock.model.records import Change, StoredMessage, read_body
 from interlock.model.retention import BARE, Base, trimmed
@@ -36,6 +36,7 @@ class _Record:
     messages: list[_Stored] = field(default_factory=list)
     base: Base = BARE
     kept: list[Sealed] = field(default_factory=list)
+    used: str = ""
 
     @property
     def place(self) -> int:
@@ -175,6 +176,11 @@ class MemoryNamespace:
         later_ones = (one for one in names if one.encode() > after.encode("utf-8", "surrogatepass"))
         return tuple(sorted(later_ones, key=str.encode)[:limit])
 
+    def active_since(self, at: str) -> int:
+        """How many conversations have an entry that is not older than a time."""
+        stored = [record for (namespace, _), record in list(self._store.records.items()) if namespace == self._name]
+        return sum(one.used >= at for one in stored)
+
     def messages(
         self, conversation: str, *, after: int = 0, before: int | None = None, limit: int | None = None
     ) -> tuple[StoredMessage, ...]:
@@ -211,7 +217,7 @@ class MemoryNamespace:
             raise JournalUnavailable("the store is closed")
         record = self._store.records.get((self._name, conversation))
         if record is None:
-            raise JournalUnavailable(f"no conversation {conversation!r} in this store")
+            raise UnknownConversation(f"no conversation {conversation!r} in this store")
         return record
 
     def _write(self, record: _Record, plan: Plan) -> State:
@@ -234,6 +240,8 @@ class MemoryNamespace:
                 record.messages.append(_Stored(first + row.entry, row.body))
         record.entries.extend(sealed)
         record.state = state
+        # Who shortens a journal has not used the conversation: it is as old as it was.
+        record.used = next((one.at for one in reversed(plan.entries) if not isinstance(one, Trimmed)), record.used)
         return state
 
 

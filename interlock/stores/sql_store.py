@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from interlock.errors import Conflict, JournalUnavailable, Refused, Tampered
+from interlock.errors import Conflict, Refused, Tampered, UnknownConversation
 from interlock.model.chain import GENESIS, Head, Sealed, authentic, head, seal
 from interlock.model.checkpoints import state_body, state_digest
 from interlock.model.digests import Digest
@@ -299,6 +299,14 @@ class SqlNamespace:
         """Is its last entry older than a time? See :meth:`idle_since`."""
         return bool(self.database.rows(say.IS_IDLE, (*self._key_of(conversation), at.encode())))
 
+    def active_since(self, at: str) -> int:
+        """How many conversations have an entry that is not older than a time, by the clocks of their writers.
+
+        Raises:
+            JournalUnavailable: they could not be counted.
+        """
+        return as_int(self.database.rows(say.ACTIVE, (self._prefix, at.encode()))[0][0])
+
     # --- the transcript ---------------------------------------------------------------------------------------------
 
     def messages(
@@ -407,12 +415,12 @@ class SqlNamespace:
         # A name that could never be stored is not there, like any other that is not.
         return self._prefix, conversation.encode("utf-8", "surrogatepass")
 
-    def _missing(self, conversation: str, ask: Ask) -> JournalUnavailable | Tampered:
+    def _missing(self, conversation: str, ask: Ask) -> UnknownConversation | Tampered:
         """There is no head: because there is no such conversation, or because somebody took it away."""
         name = self._key_of(conversation)
         if self._folds.known((self._name, conversation)).sequence or ask(say.LEFT, name * len(say.OWNED)):
             return Tampered(0, "the head of the conversation is gone")
-        return JournalUnavailable(f"no conversation {conversation!r} in this store")
+        return UnknownConversation(f"no conversation {conversation!r} in this store")
 
     def _remember(self, conversation: str, fold: Fold) -> None:
         self._folds.remember((self._name, conversation), fold)

@@ -98,4 +98,5 @@ IDLE = (
     " ORDER BY conversation LIMIT ?"
 )
 IS_IDLE = "SELECT 1 FROM interlock_heads WHERE namespace = ? AND conversation = ? AND stamp < ?"
+ACTIVE = "SELECT COUNT(*) FROM interlock_heads WHERE namespace = ? AND stamp >= ?"
 COUNT_MESSAGES = "SELECT namespace, COUNT(*) FROM interlock_messages WHERE length(body) > 0 GROUP BY namespace"

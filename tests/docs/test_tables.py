@@ -146,6 +146,17 @@ def commands() -> str:
     return "\n".join(["| command | what it does |", "|---|---|", *rows])
 
 
+def meters() -> str:
+    from interlock.serve.meters import METERS
+
+    endings = {"counter": "_total"}
+    rows = []
+    for name, kind, labels, meaning in METERS:
+        told = ", ".join(f"`{one}`" for one in labels)
+        rows.append(f"| `interlock_{name}{endings.get(kind, '')}` | {kind} | {told} | {meaning} |")
+    return "\n".join(["| metric | kind | labels | meaning |", "|---|---|---|---|", *rows])
+
+
 # --- what the pages say -----------------------------------------------------------------------------------------------
 
 
@@ -171,6 +182,7 @@ GENERATED: list[tuple[str, str, Callable[[], str]]] = [
     ("writing-policies.md", "builtins", builtins),
     ("cli.md", "commands", commands),
     ("journal.md", "attributes", attributes),
+    ("serve.md", "meters", meters),
     ("spec.md", "entries", journal_entries),
     ("spec.md", "digests", kinds_of_digests),
 ]

@@ -3,7 +3,8 @@
 Each was right alone. Together, a shortened journal has no first entry that would keep its name from being taken when
 its head is gone; what is left of it stands in two more tables, which nobody asked; the verifier, which follows where
 entries put messages, has to follow the dropped ones that are kept beside; and the operator's word that the record of
-artifacts is lost was written without the key (see `test_stores_artifact_head.py`).
+artifacts is lost was written without the key (see `test_stores_artifact_head.py`). The service counts conversations
+that were active lately, for which a shortened one is as old as it was.
 Mutations that this file catches: the kept entries are not followed; they are not held against the state that the
 journal begins with; an erased message that is there again is verified; the name is free; the new tables are not asked.
 """
@@ -143,3 +144,17 @@ def test_what_is_erased_is_gone_and_what_is_gone_was_erased(shortened: bool) -> 
     message.body = body
     with pytest.raises(Tampered, match="is there again"):
         audit.verified(view, NAME)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_shortened_conversation_is_as_old_as_it_was(tmp_path: Path, durable: bool) -> None:
+    later = "2026-11-30T12:00:00.000000Z"
+    SqliteStore.migrate(tmp_path / "store.db")
+    store = SqliteStore(tmp_path / "store.db") if durable else MemoryStore()
+    view = store.within(SPACE)
+    view.open([Opened(AT, NAME, SPACE), admitted(WEB)])
+    view.trim(NAME, through=2, at=later)
+    assert (view.active_since(AT), view.active_since(later)) == (1, 0)
+    view.append(NAME, [replace(admitted(WEB), at=later)])
+    assert view.active_since(later) == 1
+    store.close()
