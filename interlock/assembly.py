@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from interlock.errors import ManifestError, Misconfigured, PolicyError
+from interlock.gate.approval_steps import ApprovalRules
 from interlock.gate.conversation import Conversation, SystemClock
 from interlock.gate.drivers import World
 from interlock.gate.guard import Active, Guard
@@ -20,16 +21,19 @@ from interlock.gate.tools import Tool
 from interlock.model import manifest as manifests
 from interlock.model.digests import digest
 from interlock.model.markup import Syntax, read
+from interlock.model.operands import Operand
 from interlock.model.origins import GROUNDING, Origin, address_book, allow_lists
 from interlock.model.results import Outcome
 from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.sources import Source, read_folder, shipped_directory, shipped_sources
-from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
+from interlock.ports import Approver, Artifacts, Clock, Engine, Files, Journal, Operands, Questions, Store
 from interlock.stores.choice import opened_store
 from interlock.stores.memory import MemoryJournal
 from interlock.stores.memory_artifacts import MemoryArtifacts
+from interlock.stores.memory_questions import MemoryQuestions
+from interlock.stores.operand_files import MAX_ALL, read_operand
 
 if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manifest in code needs none of them
     import structlog
@@ -87,6 +91,14 @@ class LocalFiles:
                 continue
         return tuple(found)
 
+    def operands(self, paths: Sequence[str]) -> tuple[Operand, ...]:
+        """See :meth:`interlock.ports.Operands.operands`. Here files are opened and read, once a person is asked."""
+        found, room = [], MAX_ALL
+        for path in paths:
+            found.append(read_operand(path, self._base, room))
+            room -= found[-1].size
+        return tuple(found)
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -128,6 +140,8 @@ class Interlock:
         files: Files | None = None,
         artifacts: Artifacts | None = None,
         protected: Iterable[str | os.PathLike[str]] = (),
+        approver: Approver | None = None,
+        approvals: ApprovalRules | None = None,
     ) -> None:
         """
         Args:
@@ -144,6 +158,10 @@ class Interlock:
                 manifest); by default in the database of the store that is the journal, else in memory. A record that
                 nobody has begun can vouch for nothing: whatever is read there is every leg.
             protected: more files and folders that only Interlock's operator may change.
+            approver: a way to a person, who is asked about calls that the policy asks about. Without one such calls are
+                denied, because nobody answers.
+            approvals: how long is waited, and how long a yes is good. Given without an approver, ``propose`` makes
+                questions that ``guard.answer`` answers, for hosts that pause meanwhile.
 
         Raises:
             Misconfigured: nothing was built. Neither manifest nor tools: an interlock that knows no tool is a mistake.
@@ -161,6 +179,7 @@ class Interlock:
             raise Misconfigured(
                 "an engine that is given brings its own controls and settings; leave policies and settings out"
             )
+        self._approving(approver, approvals)
         self._begin(lambda: parts, engine, journal, clock, files, artifacts)
 
     @classmethod
@@ -222,6 +241,8 @@ class Interlock:
         files: Files | None,
         artifacts: Artifacts | None,
     ) -> None:
+        if not hasattr(self, "_approver"):
+            self._approving(None, None)
         if journal is None:
             journal = MemoryJournal()
             _say_once_that_memory_forgets()
@@ -229,7 +250,12 @@ class Interlock:
         self._engine = engine
         self._world = (journal, clock or SystemClock(), files or LocalFiles())
         self._artifacts = artifacts or _artifacts_beside(journal)
+        self._questions: Questions = MemoryQuestions()
         self._active = self._assembled()
+
+    def _approving(self, approver: Approver | None, approvals: ApprovalRules | None) -> None:
+        self._approver = approver
+        self._approvals = approvals or (ApprovalRules() if approver is not None else None)
 
     @property
     def manifest(self) -> manifests.Manifest:
@@ -281,8 +307,13 @@ class Interlock:
             looks_at=getattr(engine, "looks_at", None),
             lists=allow_lists(bundle_settings.own_domains, bundle_settings.hosts, bundle_settings.roots),
             grounding=GROUNDING | ({Origin.METADATA} if bundle_settings.metadata == "grounds" else frozenset()),
+            approvals=self._approvals,
         )
-        return Active(World(engine, journal, clock, files, artifacts=self._artifacts), rules)
+        world = World(engine, journal, clock, files, artifacts=self._artifacts)
+        if self._approvals is not None:
+            operands = files if isinstance(files, Operands) else None
+            world = replace(world, operands=operands, approver=self._approver, questions=self._questions)
+        return Active(world, rules)
 
 
 def _artifacts_beside(journal: Journal | Store) -> Artifacts:

@@ -14,6 +14,7 @@
     - EngineUnavailable
     - JournalUnavailable
     - SessionBusy         another thread or process has the session file open
+    - ApproverUnavailable a person could not be asked, or not heard
     - MemoryUnavailable   facts or label records of artifacts could not be read or written
   + Conflict              another writer was first: load the state again and decide anew
     - TurnConflict        another turn of the conversation ended first; carries what was finished here
@@ -98,6 +99,10 @@ class JournalUnavailable(Unavailable):
 
 class SessionBusy(Unavailable):
     """A session file is open already, in this process or another one. One writer at a time: close it there first."""
+
+
+class ApproverUnavailable(Unavailable):
+    """A person could not be asked, or their answer not be heard. Then nobody answered."""
 
 
 class MemoryUnavailable(Unavailable):

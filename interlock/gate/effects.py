@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from interlock.model.carried import Carried
 from interlock.model.entries import Entry
+from interlock.model.question import Question
 from interlock.model.results import Allowed
 from interlock.model.state import State
 
@@ -74,6 +75,36 @@ class LabelArtifacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOperands:
+    """Answered with a tuple of :class:`~interlock.model.operands.Operand`, one for each path."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPages:
+    """Answered with a tuple of what these calls read, (number, page), for people."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepQuestion:
+    """Answered with None once the question can be shown to whoever is to answer it."""
+
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class AskPerson:
+    """Answered with an :class:`~interlock.model.question.Answer`, or None when nobody answered here within so many
+    seconds."""
+
+    question: Question
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Execute:
     """Answered with :class:`Returned` or :class:`Raised`. The only effect that runs a tool."""
 
@@ -94,4 +125,17 @@ class Raised:
     error: Exception
 
 
-Effect: TypeAlias = ReadClock | LoadState | ResolvePaths | Evaluate | Append | ReadArtifacts | LabelArtifacts | Execute
+Effect: TypeAlias = (
+    ReadClock
+    | LoadState
+    | ResolvePaths
+    | Evaluate
+    | Append
+    | ReadArtifacts
+    | LabelArtifacts
+    | ReadOperands
+    | ReadPages
+    | KeepQuestion
+    | AskPerson
+    | Execute
+)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from interlock.errors import Bug, Refused
-from interlock.gate import steps
+from interlock.gate import approval_steps, asking_steps, steps
 from interlock.gate.artifact_steps import carried_by
 from interlock.gate.conversation import Conversation, Ledger
 from interlock.gate.drivers import Run, World, adrive, drive, spread
@@ -21,6 +21,7 @@ from interlock.model.carried import Carried
 from interlock.model.decisions import Decision
 from interlock.model.digests import content_digest, voice_digest
 from interlock.model.entries import Admitted
+from interlock.model.grants import Held
 from interlock.model.labels import label
 from interlock.model.marks import heard_in
 from interlock.model.origins import parties
@@ -82,6 +83,49 @@ class Guard:
         """Like :meth:`propose`, for ports that must be awaited."""
         now = self._current()
         return self._noted(await adrive(steps.propose(self.conversation.id, calls, now.rules), now.world))
+
+    def propose_and_ask(self, *calls: Call) -> Ticket:
+        """Like :meth:`propose`; a person is asked at once about the calls that need one, before any of them runs.
+
+        Returns:
+            A ticket in which nothing waits for a person: what was approved is allowed, everything else is refused.
+        """
+        now = self._current()
+        return self._noted(drive(asking_steps.propose_and_ask(self.conversation.id, calls, now.rules), now.world))
+
+    async def apropose_and_ask(self, *calls: Call) -> Ticket:
+        """Like :meth:`propose_and_ask`; whoever waits for a person does not hold up the event loop."""
+        now = self._current()
+        steps_to_take = asking_steps.propose_and_ask(self.conversation.id, calls, now.rules)
+        return self._noted(await adrive(steps_to_take, now.world))
+
+    def answer(self, question: str, verdict: Literal["approve", "refuse"], *, by: str = "") -> Held:
+        """Journal a person's answer to a question of this conversation, for hosts that pause while somebody decides.
+
+        After a yes, propose the same call again: it may run once, if nothing has changed.
+
+        Args:
+            question: its id, as in ``ticket.questions``.
+            by: who answered, for the record.
+
+        Raises:
+            Refused: the question was answered already, or is over; says why.
+            JournalUnavailable: not on record, so nothing was answered.
+        """
+        if verdict not in ("approve", "refuse") or type(question) is not str or type(by) is not str:
+            raise Refused("a question is answered with approve or refuse, and by whom is a text")
+        return drive(
+            approval_steps.answer(self.conversation.id, question, verdict, printable(by)), self._current().world
+        )
+
+    def ready(self, ticket: Ticket, call_id: str) -> Outcome | None:
+        """Right before an allowed call runs: may it still? ``call`` and ``batch`` ask by themselves.
+
+        Returns:
+            None if it may; else its outcome, because a file that it names was changed after a person had approved it.
+        """
+        allowed = self._pending(ticket, call_id)
+        return drive(steps.still_approved(self.conversation.id, allowed), self._current().world)
 
     def observe(self, ticket: Ticket, call_id: str, result: ToolResult | BaseException | str) -> Outcome:
         """Report what came of an allowed call: joins its labels and returns what the model may see.
@@ -182,7 +226,7 @@ class Guard:
         Returns:
             One outcome per call, in the order of ``calls``.
         """
-        ticket = self.propose(*calls)
+        ticket = self.propose_and_ask(*calls)
         if workers <= 1 or len(ticket.allowed) < 2:
             return [self._run(ticket, call_id, run) for call_id in ticket.outcomes]
         from concurrent.futures import ThreadPoolExecutor  # loaded late: few hosts opt into threads
@@ -196,7 +240,7 @@ class Guard:
 
     async def abatch(self, calls: Sequence[Call], *, run: Run, workers: int = 1) -> list[Outcome]:
         """Like :meth:`batch`, in the running event loop; ``run`` may be a coroutine function."""
-        ticket = await self.apropose(*calls)
+        ticket = await self.apropose_and_ask(*calls)
         if workers <= 1 or len(ticket.allowed) < 2:
             return [await self._arun(ticket, call_id, run) for call_id in ticket.outcomes]
         import asyncio  # loaded already: this runs in its loop

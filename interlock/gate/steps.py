@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from interlock.errors import Bug, Conflict, EngineUnavailable, InterlockError, Refused, Unavailable
-from interlock.gate import artifact_steps
+from interlock.gate import approval_steps, artifact_steps
+from interlock.gate.approval_steps import ApprovalRules, Round, Settled
 from interlock.gate.effects import (
     Append,
     Effect,
@@ -25,6 +27,7 @@ from interlock.gate.effects import (
     LoadState,
     Raised,
     ReadClock,
+    ReadOperands,
     ResolvePaths,
     Returned,
 )
@@ -34,8 +37,10 @@ from interlock.model.calls import Call, FrozenCall, call_digest, freeze, is_call
 from interlock.model.canonical import pack
 from interlock.model.decisions import (
     ENGINE_ERROR,
+    IN_DOUBT,
     INVALID_CALL,
     JOURNAL_ERROR,
+    OPERAND_CHANGED,
     UNAVAILABLE,
     Cause,
     Decision,
@@ -45,13 +50,15 @@ from interlock.model.decisions import (
 )
 from interlock.model.digests import NO_DIGEST, Digest, content_digest, digest, voice_digest
 from interlock.model.document import Asked, Setting, asked, build, check_document, loose_receivers
-from interlock.model.entries import Decided, Failed, Observed
+from interlock.model.entries import Decided, Entry, Failed, Observed
 from interlock.model.fields import NOTHING_SEEN, Seen, left_out, look_at, words_of_arguments
 from interlock.model.labels import Label, label
 from interlock.model.look import Paths, look
 from interlock.model.manifest import Manifest
 from interlock.model.narrowing import places_to_resolve
+from interlock.model.operands import Operand
 from interlock.model.origins import GROUNDING, NO_LISTS, AllowLists, Origin
+from interlock.model.question import Question
 from interlock.model.results import (
     MALFORMED,
     Allowed,
@@ -65,6 +72,8 @@ from interlock.model.results import (
     text_for_model,
 )
 from interlock.model.state import InFlight, State
+from interlock.model.times import stamp as stamp
+from interlock.model.tools import Effect as Changes
 from interlock.model.tools import Kind, ToolId
 
 Steps: TypeAlias = Generator[Effect, Any, Any]
@@ -87,6 +96,7 @@ class Rules:
         looks_at: paths that the engine's answers depend on, or None.
         lists: the operator's allow-lists.
         grounding: origins that ground a value.
+        approvals: how a person is asked; None when nobody can be asked here.
     """
 
     manifest: Manifest
@@ -99,6 +109,7 @@ class Rules:
     looks_at: Paths | None = None
     lists: AllowLists = NO_LISTS
     grounding: frozenset[Origin] = GROUNDING
+    approvals: ApprovalRules | None = None
 
     _understood: dict[str | bytes, tuple[Verdict, tuple[Reason, ...]]] = field(default_factory=dict, compare=False)
 
@@ -121,6 +132,7 @@ class _Proposal:
     asked: Asked | None
     problem: Reason | None
     tool: ToolId | None = None
+    settled: Settled | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,36 +142,41 @@ class _Judged:
     receivers: tuple[Digest, ...] = ()
 
 
-def stamp(now: datetime) -> str:
-    """UTC in a fixed width, so that the order of texts is the order of times."""
-    utc = now if now.tzinfo is UTC else now.astimezone(UTC)
-    return f"{utc.isoformat(timespec='microseconds')[:26]}Z"  # a third of strftime's time
-
-
-def propose(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, Ticket]:
+def propose(
+    conversation: str, calls: Sequence[Call], rules: Rules, beside: frozenset[int] = frozenset()
+) -> Generator[Effect, Any, Ticket]:
     """Decide one round of calls together and journal the decisions.
 
     Every call of the round is in the ticket exactly once, refused or pending. Raises nothing but :class:`Bug` and
     interpreter exits: whatever fails, nothing has been executed yet, so a refusal is always safe.
+
+    Args:
+        beside: numbers of calls in flight that belong to the same round: what their results may bring can't have shaped
+            the arguments of these calls.
     """
     proposals = _prepared(calls, rules)
     try:
-        decided = yield from _decide(conversation, proposals, rules, record=True)
+        decided = yield from _decide(conversation, proposals, rules, record=True, beside=beside)
     except Bug:
         raise
     except Exception as error:  # fail closed: any failure before the record is a refusal of the whole round
         decided = _refused_round(proposals, rules, error)
     outcomes: dict[str, Outcome] = {}
     allowed: dict[str, Allowed] = {}
+    questions: dict[str, Question] = {}
     for number, proposal, decision in decided:
         call_id, tool = proposal.call_id, str(proposal.tool or MALFORMED)
+        settled = proposal.settled
         if decision.verdict is Verdict.ALLOW and proposal.asked is not None:
             asked_for = proposal.asked
-            allowed[call_id] = Allowed(number, asked_for.call, asked_for.spec, decision, asked_for.reads)
+            operands = settled.operands if settled is not None else ()
+            allowed[call_id] = Allowed(number, asked_for.call, asked_for.spec, decision, asked_for.reads, operands)
             outcomes[call_id] = Outcome(tool, call_id, decision, number, pending=True, is_error=False)
         else:
             outcomes[call_id] = Outcome(tool, call_id, decision, number, for_model=refusal(decision))
-    return Ticket(conversation, outcomes, allowed)
+            if settled is not None and settled.question is not None:
+                questions[call_id] = settled.question
+    return Ticket(conversation, outcomes, allowed, questions)
 
 
 def preview(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, list[Decision]]:
@@ -231,6 +248,9 @@ def _recorded(
 
 def run_allowed(conversation: str, allowed: Allowed) -> Generator[Effect, Any, Outcome]:
     """Execute one allowed call and observe it."""
+    changed = yield from still_approved(conversation, allowed)
+    if changed is not None:
+        return changed
     try:
         reply: Returned | Raised = yield Execute(allowed)
     except BaseException as error:
@@ -242,6 +262,33 @@ def run_allowed(conversation: str, allowed: Allowed) -> Generator[Effect, Any, O
         return (yield from observe(conversation, allowed, reply.error))
     value = reply.value
     return (yield from observe(conversation, allowed, value if isinstance(value, ToolResult) else ToolResult(value)))
+
+
+def still_approved(conversation: str, allowed: Allowed) -> Generator[Effect, Any, Outcome | None]:
+    """Right before an approved call runs: are the files that it names what the person was shown?
+
+    Returns:
+        None if it may run; else its outcome. Then it is not run, and that is on record.
+    """
+    if not allowed.operands:
+        return None
+    try:
+        paths = tuple(one.path for one in allowed.operands)
+        now: tuple[Operand, ...] = yield ReadOperands(paths)
+        if sorted(now) == sorted(allowed.operands):
+            return None
+        reason = failure(OPERAND_CHANGED, f"operand changed after {allowed.decision.grant} was approved")
+        at: datetime = yield ReadClock()
+        entry = Failed(stamp(at), allowed.number, False, "OperandChanged")
+        yield Append(conversation, (entry,), None)
+    except Bug:
+        raise
+    except Exception as error:  # nobody knows what the file holds: it is not run, and stays in flight
+        problem = str(error) if isinstance(error, InterlockError) else type(error).__name__
+        reason = failure(JOURNAL_ERROR, f"the call was not run: {problem}")
+    decision = replace(allowed.decision, verdict=Verdict.DENY, reasons=(reason,))
+    tool = str(allowed.call.tool)
+    return Outcome(tool, allowed.call.id, decision, allowed.number, for_model=refusal(decision))
 
 
 def _in_doubt(conversation: str, allowed: Allowed, error: BaseException) -> Steps:
@@ -314,7 +361,12 @@ _Decided: TypeAlias = list[tuple[int, _Proposal, Decision]]
 
 
 def _decide(
-    conversation: str, proposals: Sequence[_Proposal], rules: Rules, *, record: bool
+    conversation: str,
+    proposals: Sequence[_Proposal],
+    rules: Rules,
+    *,
+    record: bool,
+    beside: frozenset[int] = frozenset(),
 ) -> Generator[Effect, Any, _Decided]:
     now: datetime = yield ReadClock()
     proposals = yield from _located(proposals, rules)
@@ -322,11 +374,14 @@ def _decide(
         state: State = yield LoadState(conversation)
         proposals = yield from _carrying(proposals, state.namespace)
         valid = [proposal.asked for proposal in proposals if proposal.asked is not None]
-        setting = _setting(state, rules)
+        seen = _as_of(state, beside) if beside else state
+        setting = _setting(seen, rules)
         judgements: list[_Judged] = []
         for place, one in enumerate(valid):
             siblings = valid[:place] + valid[place + 1 :]
-            judgements.append((yield from _judge(one, siblings, setting, state, now, rules)))
+            judgements.append((yield from _judge(one, siblings, setting, seen, now, rules)))
+        this = Round(state, setting, rules.manifest, rules.approvals, stamp(now))
+        proposals, judgements = yield from _settled(proposals, valid, judgements, this)
         decided = _numbered(proposals, judgements, state.calls)
         if not record:
             return decided
@@ -334,10 +389,15 @@ def _decide(
             if proposal.asked is not None and decision.verdict is Verdict.ALLOW:
                 yield from artifact_steps.labelled(proposal.asked, state)
         receivers = {id(one): judged_one.receivers for one, judged_one in zip(valid, judgements, strict=True)}
-        entries = [
-            _entry(number, proposal, decision, state.version, stamp(now), receivers.get(id(proposal.asked), ()))
-            for number, proposal, decision in decided
-        ]
+        entries: list[Entry] = []
+        for number, proposal, decision in decided:
+            entries += proposal.settled.before if proposal.settled is not None else ()
+            loose = receivers.get(id(proposal.asked), ())
+            entries.append(_entry(number, proposal, decision, state.version, stamp(now), loose))
+        settled = [proposal.settled for proposal in proposals if proposal.settled is not None]
+        if any(one.new for one in settled):
+            yield from approval_steps.kept(settled)
+            entries += approval_steps.questions(settled, valid, this)
         try:
             # INVARIANT: the decision is on record before anything can happen because of it (T8).
             yield Append(conversation, entries, state.version, _pages(decided))
@@ -345,6 +405,51 @@ def _decide(
             continue  # the labels changed while we thought: decide anew under the new ones
         return decided
     raise Unavailable(f"the labels changed {MAX_RACES} times while this call was decided; try again later")
+
+
+def _settled(
+    proposals: Sequence[_Proposal], valid: Sequence[Asked], judgements: Sequence[_Judged], this: Round
+) -> Generator[Effect, Any, tuple[list[_Proposal], list[_Judged]]]:
+    """What persons have said of these calls. Nothing of it is looked for when the policy allows all of them."""
+    judged_calls = [
+        replace(judged_one, decision=_doubtful(one, judged_one.decision, this.state))
+        for one, judged_one in zip(valid, judgements, strict=True)
+    ]
+    if all(one.decision.verdict is Verdict.ALLOW for one in judged_calls):
+        return list(proposals), judged_calls
+    numbers = [number for number, one in enumerate(proposals, this.state.calls + 1) if one.asked is not None]
+    decisions = [one.decision for one in judged_calls]
+    settled = yield from approval_steps.settled(valid, decisions, numbers, this)
+    found = iter(settled)
+    with_words = [one if one.asked is None else replace(one, settled=next(found)) for one in proposals]
+    return with_words, [replace(j, decision=s.decision) for j, s in zip(judged_calls, settled, strict=True)]
+
+
+_DOUBTFUL: Final = Reason(
+    IN_DOUBT,
+    Verdict.ASK,
+    "The very same call was made before, and nobody knows whether it happened. It is not repeated without a person.",
+    "the same call was cut off or stopped without an outcome: it may have happened already",
+)
+
+
+def _doubtful(one: Asked, decision: Decision, state: State) -> Decision:
+    """What may have happened already is not done again by itself."""
+    if decision.verdict is not Verdict.ALLOW or not state.doubts:
+        return decision
+    if not one.spec.sends and one.spec.effect is Changes.NONE:
+        return decision
+    if one.call.digest not in state.doubts and NO_DIGEST not in state.doubts:
+        return decision
+    return replace(decision, verdict=Verdict.ASK, reasons=(_DOUBTFUL,), causes=_causes(one, (), state))
+
+
+def _as_of(state: State, beside: frozenset[int]) -> State:
+    """The state without what the results of these calls may bring, which nobody has seen."""
+    flights = dict(state.in_flight)
+    for number in beside & flights.keys():
+        flights[number] = replace(flights[number], untrusted=(), voices=(), unheard=False)
+    return replace(state, in_flight=MappingProxyType(flights))
 
 
 def _located(proposals: Sequence[_Proposal], rules: Rules) -> Generator[Effect, Any, list[_Proposal]]:
@@ -414,7 +519,7 @@ def _judge(
         seen = None if rules.looks_at is None else look(document, rules.looks_at)
         raw = yield Evaluate(asked_bytes, seen)
         verdict, reasons = rules.understood(raw)
-        if verdict is Verdict.ALLOW and document["forecast"]["private"] and not document["call"]["grounded"]:
+        if verdict is not Verdict.DENY and document["forecast"]["private"] and not document["call"]["grounded"]:
             receivers = loose_receivers(one, setting)
     except Bug:
         raise
@@ -490,6 +595,7 @@ def _entry(
         engine=decision.engine,
         said=words_of_arguments(one.arguments) if runs else "",
         receivers=receivers if runs else (),
+        shape=proposal.settled.shape if proposal.settled is not None and not runs else NO_DIGEST,
     )
 
 

@@ -16,8 +16,10 @@ import orjson
 
 from interlock.errors import Tampered
 from interlock.model.digests import Digest, digest
+from interlock.model.grants import Bound, Held
 from interlock.model.labels import Taint
 from interlock.model.provenance import Claim, Layer, Provenance, Stack, Vouch, Voucher
+from interlock.model.standing import Standing
 from interlock.model.state import Delegation, InFlight, State, Summary
 
 if TYPE_CHECKING:
@@ -34,6 +36,10 @@ def state_body(state: State) -> bytes:
     value["in_flight"] = list(state.in_flight.items())
     value["children"] = list(state.children.items())
     value["provenance"] = _index_value(state.provenance)
+    # As lists too: the oldest is forgotten first.
+    value["questions"] = [[name, _question_value(one)] for name, one in state.questions.items()]
+    value["standing"] = [[name, _standing_value(one)] for name, one in state.standing.items()]
+    value["denials"] = list(state.denials.items())
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
@@ -60,6 +66,9 @@ def read_state(body: bytes) -> State:
         value["children"] = MappingProxyType(dict(adapters["children"].validate_python(value["children"])))
         value["summary"] = adapters["summary"].validate_python(value["summary"])
         value["provenance"] = _index(value["provenance"])
+        value["questions"] = MappingProxyType(dict(adapters["questions"].validate_python(value["questions"])))
+        value["standing"] = MappingProxyType(dict(adapters["standing"].validate_python(value["standing"])))
+        value["denials"] = MappingProxyType(dict(value["denials"]))
         state = State(**value)
         same = state_body(state) == body
     except (ValueError, KeyError, TypeError, ValidationError) as error:
@@ -67,6 +76,17 @@ def read_state(body: bytes) -> State:
     if not same:
         raise Tampered(0, "not the canonical form of its state")
     return state
+
+
+def _question_value(one: Held) -> dict[str, Any]:
+    value = {each.name: getattr(one, each.name) for each in fields(Held)}
+    bound = {each.name: getattr(one.bound, each.name) for each in fields(Bound)}
+    return {**value, "bound": {**bound, "labels": sorted(bound["labels"]), "codes": sorted(bound["codes"])}}
+
+
+def _standing_value(one: Standing) -> dict[str, Any]:
+    value = {each.name: getattr(one, each.name) for each in fields(Standing)}
+    return {**value, "codes": sorted(one.codes)}
 
 
 def _index_value(index: Provenance) -> dict[str, Any]:
@@ -120,4 +140,6 @@ def _adapters() -> dict[str, TypeAdapter[Any]]:
         "in_flight": TypeAdapter(list[tuple[int, InFlight]]),
         "children": TypeAdapter(list[tuple[str, Delegation]]),
         "summary": TypeAdapter(Summary | None),
+        "questions": TypeAdapter(list[tuple[str, Held]]),
+        "standing": TypeAdapter(list[tuple[str, Standing]]),
     }

@@ -39,7 +39,29 @@ ENGINE_ERROR: Final = "engine_error"
 JOURNAL_ERROR: Final = "journal_error"
 INVALID_CALL: Final = "invalid_call"
 UNAVAILABLE: Final = "unavailable"
-GATE_CODES: Final = frozenset({ALLOWED, ENGINE_ERROR, JOURNAL_ERROR, INVALID_CALL, UNAVAILABLE})
+# What came of asking a person.
+REFUSED: Final = "refused"
+NO_ANSWER: Final = "no_answer"
+OPERAND_CHANGED: Final = "operand_changed"
+NOT_BINDABLE: Final = "not_bindable"
+ASKED_ENOUGH: Final = "asked_enough"
+IN_DOUBT: Final = "in_doubt"
+FAILURES: Final = frozenset({ENGINE_ERROR, JOURNAL_ERROR, INVALID_CALL})
+GATE_CODES: Final = frozenset(
+    {
+        *(ALLOWED, ENGINE_ERROR, JOURNAL_ERROR, INVALID_CALL, UNAVAILABLE),
+        *(REFUSED, NO_ANSWER, OPERAND_CHANGED, NOT_BINDABLE, ASKED_ENOUGH, IN_DOUBT),
+    }
+)
+
+
+class Who(StrEnum):
+    """Who decided: the policy's rules, a failure of ours, a person, or nobody, who should have answered."""
+
+    RULE = "rule"
+    FAILURE = "failure"
+    PERSON = "person"
+    NOBODY = "nobody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +107,9 @@ class Decision:
         document: digest of the document that was asked; empty when none was.
         engine: name of the engine; empty when none was asked.
         enforced: False only in shadow mode.
+        question: id of the question that a person is asked, or was asked.
+        grant: id of the approval that lets the call run; empty when the policy allows it by itself.
+        terminal: calls of this shape were denied so often that the model is told to stop.
     """
 
     verdict: Verdict
@@ -95,6 +120,18 @@ class Decision:
     document: Digest = NO_DIGEST
     engine: str = ""
     enforced: bool = True
+    question: str = ""
+    grant: str = ""
+    terminal: bool = False
+
+    @property
+    def who(self) -> Who:
+        """Who decided. A call that is asked has been decided by nobody yet."""
+        if self.verdict is Verdict.ASK or self.code == NO_ANSWER:
+            return Who.NOBODY
+        if self.grant or self.code == REFUSED:
+            return Who.PERSON
+        return Who.FAILURE if self.code in FAILURES else Who.RULE
 
     @property
     def code(self) -> str:
@@ -135,6 +172,12 @@ _MODEL_TEXTS: Final = {
     JOURNAL_ERROR: "The security journal could not be written, so the call was not made.",
     INVALID_CALL: "The call was malformed and was not made.",
     UNAVAILABLE: "This tool is not available here. Do not call it again.",
+    REFUSED: "A person was asked and refused this call. Do not try it again in another form.",
+    NO_ANSWER: "This call needs a person's approval, and nobody answered.",
+    OPERAND_CHANGED: "A file that this call names was changed after a person had approved it, so the approval is void.",
+    NOT_BINDABLE: "This call needs a person's approval, and a file that it names can't be read, so nobody can approve"
+    " what it holds.",
+    ASKED_ENOUGH: "Calls like this one were denied three times, so nobody is asked again.",
 }
 
 

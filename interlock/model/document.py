@@ -310,6 +310,14 @@ class Setting:
         """Does anybody vouch for a destination here?"""
         return self.grounds(one, self.receiver_origin(one))
 
+    def talks_back(self, one: Destination) -> bool:
+        """Did untrusted content come from there? An unknown destination might be anybody."""
+        return (
+            self.deafening
+            or (one.voice != "" and voice_digest(one.voice) in self.voices)
+            or (one.kind is Kind.UNKNOWN and bool(self.voices))
+        )
+
     def grounds(self, one: Destination, origin: Origin) -> bool:
         """Does this origin ground the value? A list of hotels says which there are, not which of them the person wants:
         names are grounded by the person and the operator alone."""
@@ -451,16 +459,10 @@ def is_drip(setting: Setting, receivers: Iterable[Digest]) -> bool:
 
 
 def _destination(destination: Destination, origin: Origin, setting: Setting) -> DestinationPart:
-    # An unknown destination might be anybody, so also the page that asked to be written to.
-    talks_back = (
-        setting.deafening
-        or (destination.voice != "" and voice_digest(destination.voice) in setting.voices)
-        or (destination.kind is Kind.UNKNOWN and bool(setting.voices))
-    )
     return {
         "argument": destination.argument,
         "kind": destination.kind.value,
         "value": destination.value,
         "origin": origin.value,
-        "talks_back": talks_back,
+        "talks_back": setting.talks_back(destination),
     }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from interlock.errors import NotCanonical, Refused, Tampered
 from interlock.model.canonical import pack, parse
-from interlock.model.digests import Digest
+from interlock.model.digests import NO_DIGEST, Digest
 from interlock.model.labels import Label, label
 from interlock.model.marks import EVERYTHING, unpacked
 
@@ -95,6 +95,8 @@ class Decided:
         version: label version that the decision was made under.
         said: packed words of the arguments, when the call may run.
         receivers: digests of parties that nobody vouched for and that private material goes to.
+        shape: of a call that was denied by rule, or that nobody could be asked about: calls of one shape that are
+            denied again and again come to an end (:mod:`interlock.model.grants`).
     """
 
     at: str
@@ -118,6 +120,7 @@ class Decided:
     kind: Literal["decided"] = "decided"
     said: str = ""
     receivers: tuple[Digest, ...] = ()
+    shape: Digest = NO_DIGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +316,119 @@ class Checkpointed:
     kind: Literal["checkpointed"] = "checkpointed"
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A person is asked about one exact call. Everything here is what a yes will be bound to.
+
+    Attributes:
+        question: its id in this conversation.
+        number: of the first call that it is about.
+        uses: how many identical calls of the batch it is about; a yes is good for each of them once.
+        call, server, tool, spec: the call by its digest, and its tool by name and by the digest of its declaration.
+        shown: the labels that the person is shown: the exposure, and those of every call of the batch.
+        codes: of the controls that ask.
+        operands: digest of the files that the arguments name, as they were read.
+        shape: of the call.
+        body: digest of what is shown.
+        expires: until when the question may be answered, and the yes be used.
+    """
+
+    at: str
+    question: str
+    conversation: str
+    number: int
+    uses: int
+    call: Digest
+    server: str
+    tool: str
+    spec: Digest
+    shown: tuple[Label, ...]
+    codes: tuple[str, ...]
+    revision: str
+    manifest: str
+    operands: Digest
+    shape: Digest
+    body: Digest
+    expires: str
+    kind: Literal["asked"] = "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question was answered, or nobody answered it.
+
+    Attributes:
+        answer: ``approve``, ``refuse``, ``edit`` (refused, and another call proposed in its place) or ``none``.
+        by: who answered and by which channel, as the channel says; for ``none`` why nobody did.
+    """
+
+    at: str
+    question: str
+    answer: Literal["approve", "refuse", "edit", "none"]
+    by: str
+    kind: Literal["answered"] = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """One person's approval of one exact call came into being. Of no use in another conversation."""
+
+    at: str
+    question: str
+    conversation: str
+    call: Digest
+    expires: str
+    kind: Literal["granted"] = "granted"
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """A grant, or a standing approval, lets call ``number`` run. Written in one append with the decision."""
+
+    at: str
+    question: str
+    number: int
+    call: Digest
+    kind: Literal["consumed"] = "consumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Voided:
+    """An open question, a grant or a standing approval came to nothing; ``why`` is a word of ours."""
+
+    at: str
+    question: str
+    why: str
+    kind: Literal["voided"] = "voided"
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """A person lets one tool send to one receiver until ``expires``, as long as nothing untrusted is read.
+
+    Attributes:
+        standing: its id in this conversation.
+        question: the approved question that it was made from.
+        destination: digest of the receiver in its normal form, with its kind.
+        codes: of the controls that it answers; never those of the trifecta.
+    """
+
+    at: str
+    standing: str
+    conversation: str
+    question: str
+    server: str
+    tool: str
+    spec: Digest
+    destination: Digest
+    codes: tuple[str, ...]
+    revision: str
+    manifest: str
+    by: str
+    expires: str
+    kind: Literal["stood"] = "stood"
+
+
 Entry: TypeAlias = (
     Opened
     | Typed
@@ -332,6 +448,12 @@ Entry: TypeAlias = (
     | Transcribed
     | Erased
     | Checkpointed
+    | Asked
+    | Answered
+    | Granted
+    | Consumed
+    | Voided
+    | Stood
 )
 
 
@@ -396,7 +518,7 @@ def read_entry(value: Any, sequence: int = 0) -> Entry:
     except ValidationError as error:
         raise Tampered(sequence, f"not an entry that this version knows ({type(error).__name__})") from None
     try:
-        for name in ("labels", "private", "untrusted", "opens"):
+        for name in ("labels", "private", "untrusted", "opens", "shown"):
             for one in getattr(entry, name, ()):
                 label(one)
         for one, _ in getattr(entry, "notes", ()):

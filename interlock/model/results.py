@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from interlock.errors import Refused
 from interlock.model.calls import FrozenCall
 from interlock.model.canonical import MAX_DEPTH
-from interlock.model.decisions import Decision, Verdict
+from interlock.model.decisions import Decision, Verdict, Who
 from interlock.model.tools import ToolSpec
+
+if TYPE_CHECKING:  # both are about calls, and need what this module has
+    from interlock.model.operands import Operand
+    from interlock.model.question import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,17 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """An allowed call that waits for its outcome: what may run, exactly. ``reads``: keys of the artifacts it reads."""
+    """An allowed call that waits for its outcome: what may run, exactly. ``reads``: keys of the artifacts it reads.
+
+    ``operands``: the files that an approved call names, as the person was shown them; read again before it runs.
+    """
 
     number: int
     call: FrozenCall
     spec: ToolSpec
     decision: Decision
     reads: tuple[str, ...] = ()
+    operands: tuple[Operand, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +94,13 @@ class Ticket:
         outcomes: by call id, in the order of the proposal; refused calls have their final outcome already, allowed
             ones are ``pending``.
         allowed: by call id, what may run.
+        questions: by call id, what a person is asked; once it is answered, the same call proposed again may run.
     """
 
     conversation: str
     outcomes: Mapping[str, Outcome]
     allowed: Mapping[str, Allowed] = field(default_factory=dict)
+    questions: Mapping[str, Question] = field(default_factory=dict)
 
 
 # How an outcome calls the tool of a malformed call: its name may be text that someone else wrote.
@@ -153,16 +163,28 @@ def _lone(text: str) -> bool:
     return False
 
 
+_LAST: Final = (
+    "Calls like this one have been denied three times now, and no other form of it will be allowed. Do not call it"
+    " again; tell the user what you wanted to do."
+)
+
+
 def refusal(decision: Decision) -> str:
     """What the model is told of a denied or asked call: which control, why, which routes are open. No values."""
-    if decision.verdict is Verdict.ASK:
+    if decision.verdict is Verdict.ASK and decision.question:
+        opening = "Not done: this call needs a person's approval, and a person is being asked."
+    elif decision.verdict is Verdict.ASK:
         opening = "Not done: this call needs a person's approval, and nobody has given it."
+    elif decision.who is Who.PERSON:
+        opening = "Not done: a person refused this call."
+    elif decision.who is Who.NOBODY:
+        opening = "Not done: nobody answered."
     else:
         opening = "Not done: this call was denied by the security policy."
     # Only what decided: an approval that a milder control would be content with lifts no denial.
     decisive = [reason for reason in decision.reasons if reason.verdict is decision.verdict]
     why = " ".join(f"[{reason.code}] {reason.for_model}" for reason in decisive[:3])
-    return f"{opening} {why}".strip()
+    return f"{opening} {why} {_LAST if decision.terminal else ''}".strip()
 
 
 def failure_text(error: BaseException) -> str:
