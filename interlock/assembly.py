@@ -38,7 +38,7 @@ from interlock.stores.operand_files import MAX_ALL, read_operand
 if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manifest in code needs none of them
     import structlog
 
-    from interlock.model.configuration import Configuration
+    from interlock.model.configuration import ApprovalChoice, Configuration
     from interlock.model.scenario import Scenario
     from interlock.model.settings import Settings
 
@@ -193,12 +193,14 @@ class Interlock:
         clock: Clock | None = None,
         files: Files | None = None,
         artifacts: Artifacts | None = None,
+        approver: Approver | None = None,
     ) -> Self:
         """Build from the operator's ``interlock.toml``.
 
         Args:
             workspace: a narrowing file of a project: it may add labels, controls and denials, and nothing else.
             journal: instead of the one that the file names. A reload never opens another one.
+            approver: instead of the channel that the file names. A reload never opens another one.
 
         Raises:
             Misconfigured: any file is wrong, or the store was not migrated; nothing was built.
@@ -208,11 +210,13 @@ class Interlock:
         operators = os.path.abspath(configuration)
         narrowing = None if workspace is None else os.path.abspath(workspace)
         opened = None
+        chosen, folder = read_configuration(operators)
         if journal is None:
-            chosen, folder = read_configuration(operators)
             opened = journal = opened_store(chosen.journal, folder) if chosen.journal is not None else None
         try:
-            return cls._of(lambda: read_parts(operators, narrowing, specs), None, journal, clock, files, artifacts)
+            self = cls._of(lambda: read_parts(operators, narrowing, specs), None, journal, clock, files, artifacts)
+            self._asking(chosen.approvals, folder, approver)
+            return self
         except BaseException:
             if isinstance(opened, Store):
                 opened.close()
@@ -250,12 +254,24 @@ class Interlock:
         self._engine = engine
         self._world = (journal, clock or SystemClock(), files or LocalFiles())
         self._artifacts = artifacts or _artifacts_beside(journal)
-        self._questions: Questions = MemoryQuestions()
+        self._questions = _questions_beside(journal)
         self._active = self._assembled()
 
     def _approving(self, approver: Approver | None, approvals: ApprovalRules | None) -> None:
         self._approver = approver
         self._approvals = approvals or (ApprovalRules() if approver is not None else None)
+
+    def _asking(self, choice: ApprovalChoice | None, folder: Path, approver: Approver | None) -> None:
+        """Whom the operator's file lets ask. Without ``[approvals]`` and without an approver nobody is asked."""
+        rules = None
+        if choice is not None:
+            from interlock.approvals.choice import approver_of, rules_of  # loaded late: few processes ask anybody
+
+            rules = rules_of(choice)
+            if approver is None:
+                approver = approver_of(choice, folder, self.journal, self._questions, self._world[1])
+        self._approving(approver, rules)
+        self._active = self._assembled()
 
     @property
     def manifest(self) -> manifests.Manifest:
@@ -324,6 +340,16 @@ def _artifacts_beside(journal: Journal | Store) -> Artifacts:
     from interlock.stores.sql_store import SqlStore
 
     return SqlArtifacts(journal) if isinstance(journal, SqlStore) else MemoryArtifacts()
+
+
+def _questions_beside(journal: Journal | Store) -> Questions:
+    """Open questions in the database of a store, where other processes find them, or in memory."""
+    if getattr(journal, "database", None) is None:
+        return MemoryQuestions()
+    from interlock.stores.sql_questions import SqlQuestions
+    from interlock.stores.sql_store import SqlStore
+
+    return SqlQuestions(journal) if isinstance(journal, SqlStore) else MemoryQuestions()
 
 
 def _paths(name: str, given: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:

@@ -32,6 +32,9 @@ class Listed:
 # To add a command, add a line.
 COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
     {
+        "approvals": Listed(
+            "interlock.cli.approvals:approvals", "Show the calls that wait for a person, and approve or refuse them."
+        ),
         "check": Listed(
             "interlock.cli.check:check", "Check a configuration: what would not load, and what looks wrong."
         ),

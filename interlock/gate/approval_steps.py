@@ -11,8 +11,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from interlock.errors import Conflict, Refused, Unavailable
-from interlock.gate.effects import Append, Effect, KeepQuestion, LoadState, ReadClock, ReadOperands, ReadPages
+from interlock.errors import Conflict, InterlockError, Refused, Unavailable
+from interlock.gate.effects import (
+    Append,
+    DropQuestion,
+    Effect,
+    KeepQuestion,
+    LoadState,
+    ReadClock,
+    ReadOperands,
+    ReadPages,
+)
 from interlock.model import entries
 from interlock.model.control_plane import TOO_MANY
 from interlock.model.decisions import (
@@ -26,7 +35,7 @@ from interlock.model.decisions import (
 )
 from interlock.model.digests import NO_DIGEST, Digest
 from interlock.model.document import Asked, Setting
-from interlock.model.entries import Consumed, Entry, Voided
+from interlock.model.entries import Consumed, Entry, Stood, Voided
 from interlock.model.grants import (
     ENOUGH,
     Bound,
@@ -44,6 +53,7 @@ from interlock.model.manifest import Manifest
 from interlock.model.operands import Operand, Sort, operand_paths, operands_digest, unreadable
 from interlock.model.origins import value_digest
 from interlock.model.question import Question, asked_about
+from interlock.model.standing import NEVER, Standing, standing_id
 from interlock.model.state import State
 from interlock.model.times import later, stamp
 from interlock.model.tools import Kind
@@ -308,7 +318,74 @@ def answer(
         except Conflict:
             continue  # somebody else wrote, perhaps another answer
         held = after.questions[question]
+        yield from _forget(state, question)
         if verdict == "approve" and held.status is not Status.GRANTED:
             raise Refused(f"question {question} is {held.status.value}: {held.why}")
         return held
     raise Unavailable(f"the labels changed {MAX_RACES} times while an answer was recorded; try again")
+
+
+def _forget(state: State, question: str) -> Generator[Effect, Any, None]:
+    """What a call would send is kept no longer than somebody may have to look at it."""
+    try:
+        yield DropQuestion(state.namespace, state.conversation, question)
+    except InterlockError:
+        pass  # it is answered, and that is on record; what is still kept is dropped when somebody looks
+
+
+# --- standing approvals -----------------------------------------------------------------------------------------------
+
+
+def stand(conversation: str, question: Question, seconds: float, by: str) -> Generator[Effect, Any, Standing]:
+    """Journal a standing approval for the tool and the one receiver of a question that was approved.
+
+    Raises:
+        Refused: there is not exactly one receiver that somebody vouches for, the question was not approved, or a
+            control asked that no standing approval answers; nothing was written.
+    """
+    receivers = [one for one in question.receivers if one.role == "destination"]
+    if len(receivers) != 1 or receivers[0].origin not in _GROUNDED or receivers[0].talks_back:
+        raise Refused("a standing approval is for one receiver that somebody vouches for")
+    codes = tuple(sorted({code for code, _ in question.reasons}))
+    if not NEVER.isdisjoint(codes):
+        raise Refused(f"no standing approval answers {', '.join(sorted(NEVER & set(codes)))}")
+    if not 0 < seconds <= MAX_STANDING_SECONDS:
+        raise Refused(f"a standing approval ends within {MAX_STANDING_SECONDS // 3600} hours")
+    receiver = value_digest(Kind(receivers[0].kind), receivers[0].value)
+    for _ in range(MAX_RACES):
+        state: State = yield LoadState(conversation)
+        held = state.questions.get(question.id)
+        if held is None or held.body != question.digest or held.status not in (Status.GRANTED, Status.USED):
+            raise Refused(f"question {question.id} was not approved in this conversation")
+        if not state.exposure.labels <= held.bound.labels:
+            raise Refused("labels have entered since the question was asked")
+        now: datetime = yield ReadClock()
+        name, at = standing_id(question.id), stamp(now)
+        if name in state.standing:
+            return state.standing[name]
+        bound = held.bound
+        entry = Stood(
+            at,
+            name,
+            state.conversation,
+            question.id,
+            bound.tool.server,
+            bound.tool.name,
+            bound.spec,
+            receiver,
+            codes,
+            bound.revision,
+            bound.manifest,
+            by,
+            later(at, seconds),
+        )
+        try:
+            after: State = yield Append(conversation, (entry,), state.version)
+        except Conflict:
+            continue
+        return after.standing[name]
+    raise Unavailable(f"the labels changed {MAX_RACES} times while an approval was recorded; try again")
+
+
+MAX_STANDING_SECONDS: Final = 24 * 3600
+_GROUNDED: Final = frozenset({"user", "operator", "trusted"})

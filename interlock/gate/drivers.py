@@ -21,6 +21,7 @@ from interlock.errors import (
 from interlock.gate.effects import (
     Append,
     AskPerson,
+    DropQuestion,
     Effect,
     Evaluate,
     Execute,
@@ -101,6 +102,8 @@ class World:
                     return tuple((one, self.pages[one]) for one in numbers if one in self.pages)
                 case KeepQuestion(question=question):
                     return None if self.questions is None else self.questions.keep(question)
+                case DropQuestion(namespace=namespace, conversation=conversation, question=name):
+                    return None if self.questions is None else self.questions.drop(namespace, conversation, name)
                 case AskPerson(question=question, seconds=seconds):
                     if self.approver is None:
                         raise ApproverUnavailable("no channel to a person is configured")
@@ -123,7 +126,7 @@ class World:
             return getattr(self.artifacts, "blocks", False) is True
         if isinstance(effect, AskPerson):
             return self.approver is not None and not inspect.iscoroutinefunction(self.approver.ask)
-        if isinstance(effect, KeepQuestion):
+        if isinstance(effect, KeepQuestion | DropQuestion):
             return getattr(self.questions, "blocks", False) is True
         return isinstance(effect, LoadState | Append) and getattr(self.journal, "blocks", False) is True
 
@@ -182,7 +185,7 @@ def _checked(effect: Effect, reply: Any) -> Any:
             wanted = (datetime,)
         case ReadArtifacts():
             wanted = (Carried,)
-        case LabelArtifacts() | KeepQuestion():
+        case LabelArtifacts() | KeepQuestion() | DropQuestion():
             wanted = (type(None),)
         case AskPerson():
             wanted = (Answer, type(None))
@@ -200,7 +203,7 @@ def _translated(effect: Effect, error: BaseException) -> BaseException:
         return error
     if isinstance(effect, Evaluate):
         return EngineUnavailable(f"the engine raised {type(error).__name__}")
-    if isinstance(effect, AskPerson | KeepQuestion):
+    if isinstance(effect, AskPerson | KeepQuestion | DropQuestion):
         return ApproverUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
     if isinstance(effect, ReadArtifacts | LabelArtifacts):
         return MemoryUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")

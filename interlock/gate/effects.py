@@ -96,6 +96,15 @@ class KeepQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class DropQuestion:
+    """Answered with None once the question, which is closed, is no longer kept."""
+
+    namespace: str
+    conversation: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
 class AskPerson:
     """Answered with an :class:`~interlock.model.question.Answer`, or None when nobody answered here within so many
     seconds."""
@@ -136,6 +145,7 @@ Effect: TypeAlias = (
     | ReadOperands
     | ReadPages
     | KeepQuestion
+    | DropQuestion
     | AskPerson
     | Execute
 )

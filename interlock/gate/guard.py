@@ -25,7 +25,9 @@ from interlock.model.grants import Held
 from interlock.model.labels import label
 from interlock.model.marks import heard_in
 from interlock.model.origins import parties
+from interlock.model.question import Question
 from interlock.model.results import Outcome, Ticket, ToolResult, printable
+from interlock.model.standing import Standing
 from interlock.ports import Store
 
 # The guards around this code, innermost last. A tuple in a context variable: each task and thread has its own.
@@ -117,6 +119,21 @@ class Guard:
         return drive(
             approval_steps.answer(self.conversation.id, question, verdict, printable(by)), self._current().world
         )
+
+    def stand(self, question: Question, *, seconds: float, by: str = "") -> Standing:
+        """Let the tool of an approved question send to its one receiver without asking, for so many seconds.
+
+        It ends by itself with the next untrusted thing that is read, and never answers what the trifecta objects to.
+
+        Args:
+            question: as it was shown; it must have been approved in this conversation.
+
+        Raises:
+            Refused: nothing was approved by it; says why.
+            JournalUnavailable: not on record.
+        """
+        steps_to_take = approval_steps.stand(self.conversation.id, question, seconds, printable(by))
+        return drive(steps_to_take, self._current().world)
 
     def ready(self, ticket: Ticket, call_id: str) -> Outcome | None:
         """Right before an allowed call runs: may it still? ``call`` and ``batch`` ask by themselves.

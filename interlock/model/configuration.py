@@ -27,6 +27,10 @@ class ConfigurationError(Misconfigured):
     """A configuration or narrowing file is wrong; the message names the file and the place."""
 
 
+# A day is the longest that anything waits for a person.
+Seconds: TypeAlias = Annotated[int, Field(ge=1, le=86_400)]
+
+
 class EngineChoice(BaseModel):
     model_config = _STRICT
     kind: Literal["embedded"] = "embedded"
@@ -71,6 +75,49 @@ class PostgresChoice(BaseModel):
 JournalChoice: TypeAlias = Annotated[MemoryChoice | SqliteChoice | PostgresChoice, Field(discriminator="kind")]
 
 
+class TerminalChannel(BaseModel):
+    """The terminal that the agent runs at. ``seconds``: how long is waited; ``expiry``: how long a yes is good."""
+
+    model_config = _STRICT
+    channel: Literal["terminal"]
+    seconds: Seconds = 120
+    expiry: Seconds = 900
+
+
+class StoreChannel(BaseModel):
+    """Somebody answers with ``interlock approvals``, from another terminal; needs a store on disk."""
+
+    model_config = _STRICT
+    channel: Literal["store"]
+    seconds: Seconds = 600
+    expiry: Seconds = 900
+
+
+class PauseChannel(BaseModel):
+    """The host pauses and answers by itself (``guard.answer``)."""
+
+    model_config = _STRICT
+    channel: Literal["pause"]
+    expiry: Seconds = 900
+
+
+class WebhookChannel(BaseModel):
+    """A service is told, signed, and its signed answer taken at ``listen`` (``host:port``), or by a host's server."""
+
+    model_config = _STRICT
+    channel: Literal["webhook"]
+    url: Annotated[str, Field(min_length=1)]
+    secret_file: Annotated[str, Field(min_length=1)]
+    listen: str = ""
+    seconds: Seconds = 600
+    expiry: Seconds = 900
+
+
+ApprovalChoice: TypeAlias = Annotated[
+    TerminalChannel | StoreChannel | PauseChannel | WebhookChannel, Field(discriminator="channel")
+]
+
+
 class Configuration(BaseModel):
     """``interlock.toml``. Paths are relative to the file. Tools may stand here, in ``manifest`` files, or in both."""
 
@@ -82,6 +129,7 @@ class Configuration(BaseModel):
     settings: dict[str, Any] = {}
     engine: EngineChoice = Field(default_factory=EngineChoice)
     journal: JournalChoice | None = None
+    approvals: ApprovalChoice | None = None
     tools: dict[str, Any] = {}
     servers: dict[str, Any] = {}
 
