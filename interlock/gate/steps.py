@@ -434,14 +434,15 @@ _DOUBTFUL: Final = Reason(
 
 
 def _doubtful(one: Asked, decision: Decision, state: State) -> Decision:
-    """What may have happened already is not done again by itself."""
-    if decision.verdict is not Verdict.ALLOW or not state.doubts:
+    """What may have happened already is not done again by itself, and whoever is asked is told so."""
+    if decision.verdict is Verdict.DENY or not state.doubts:
         return decision
     if not one.spec.sends and one.spec.effect is Changes.NONE:
         return decision
     if one.call.digest not in state.doubts and NO_DIGEST not in state.doubts:
         return decision
-    return replace(decision, verdict=Verdict.ASK, reasons=(_DOUBTFUL,), causes=_causes(one, (), state))
+    reasons = tuple(sorted((*decision.reasons, _DOUBTFUL), key=lambda each: each.code))
+    return replace(decision, verdict=Verdict.ASK, reasons=reasons, causes=decision.causes or _causes(one, (), state))
 
 
 def _as_of(state: State, beside: frozenset[int]) -> State:

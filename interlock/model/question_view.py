@@ -54,7 +54,7 @@ def summary(question: Question) -> str:
     values = [escaped(one.value) for one in question.receivers if one.role == "destination"]
     named = [one if len(one) <= 60 else f"{one[:60]}… ({len(one)} characters)" for one in values[:2]]
     more = [f"and {len(values) - 2} more"] if len(values) > 2 else []
-    return " ".join([_tool(question), "→" if named else "", ", ".join([*named, *more])]).strip()
+    return " ".join([_tool(question), "→" if named else "", ", ".join(named), *more]).strip()
 
 
 def _block(title: str, body: Sequence[str]) -> list[str]:
