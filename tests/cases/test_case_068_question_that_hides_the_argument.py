@@ -67,7 +67,7 @@ def test_attack_forty_arguments_and_a_long_body() -> None:
 def test_attack_a_receiver_that_the_tool_fills_in() -> None:
     whole = "\n".join(lines(question({"to": "kim@corp.example", "body": "x"})))
     assert "bcc (20 characters, a default that the call leaves out): archive@corp.example" in whole
-    assert "destination bcc: archive@corp.example (email; nobody named it: the model made it up)" in whole
+    assert "destination bcc: archive@corp.example (email; a default of the tool; nobody named it)" in whole
 
 
 @pytest.mark.parametrize("text", HIDDEN.values(), ids=HIDDEN)
