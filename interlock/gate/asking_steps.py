@@ -63,18 +63,18 @@ def _heard_from_person(
     conversation: str, question: Question, approvals: ApprovalRules
 ) -> Generator[Effect, Any, Answer | Reason]:
     """An answer that lets the calls be decided again, or the reason why they are denied."""
-    begun: datetime = yield ReadClock()
     answer: Answer | None = None
     why = "nobody answered in time"
     try:
+        begun: datetime = yield ReadClock()
         answer = yield AskPerson(question, approvals.seconds)
         ended: datetime = yield ReadClock()
         if answer is not None and (ended - begun).total_seconds() > approvals.seconds + GRACE:
             answer, why = None, "the answer came too late"
     except Bug:
         raise
-    except InterlockError as error:  # whoever can't be asked has not answered
-        answer, why = None, f"nobody could be asked: {error}"
+    except Exception as error:  # fail closed: whoever can't be asked has not answered
+        answer, why = None, f"nobody could be asked: {_told(error)}"
     try:
         if answer is not None:
             yield from approval_steps.answer(conversation, question.id, answer.verdict, answer.by)
@@ -93,16 +93,22 @@ def _heard_from_person(
             why = held.why or held.status.value
     except Bug:
         raise
-    except InterlockError as error:  # an answer that is not on record allows nothing
-        why = f"an answer could not be recorded: {error}"
+    except Exception as error:  # fail closed: an answer that is not on record allows nothing
+        why = f"an answer could not be recorded: {_told(error)}"
     return failure(NO_ANSWER, f"{why} (question {question.id})")
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, InterlockError) else type(error).__name__
 
 
 def _is_enough(conversation: str, question: str) -> Generator[Effect, Any, bool]:
     """Have calls of this shape been denied so often that the model is to stop?"""
     try:
         state: State = yield LoadState(conversation)
-    except InterlockError:
+    except Bug:
+        raise
+    except Exception:
         return False  # only words depend on it
     held = state.questions.get(question)
     return held is not None and state.denials.get(held.shape, 0) >= ENOUGH

@@ -34,6 +34,16 @@ def test_attack_three_uses_are_not_four() -> None:
     assert len(guard.propose(*SAME, Call("send", EVE, "d")).allowed) == 3
 
 
+def test_attack_what_has_a_yes_already_is_not_in_the_next_question() -> None:
+    guard = reader(locked())
+    guard.answer(guard.propose(SAME[0]).questions["a"].id, "approve")
+    ticket = guard.propose(*SAME)
+    assert ticket.allowed.keys() == {"a"}
+    assert ticket.questions["b"].call_ids == ("b", "c")
+    guard.answer(ticket.questions["b"].id, "approve")
+    assert len(guard.propose(*SAME).allowed) == 2
+
+
 def test_attack_a_retry_asks_nothing_again() -> None:
     guard = reader(locked())
     first = guard.propose(*SAME).questions
