@@ -16,7 +16,7 @@ from interlock.model.calls import Call
 from interlock.model.decisions import NO_ANSWER, REFUSED, Decision, Reason, Verdict, failure
 from interlock.model.grants import ENOUGH, Status
 from interlock.model.question import Answer, Question
-from interlock.model.results import Ticket, refusal
+from interlock.model.results import Ticket, printable, refusal
 from interlock.model.state import State
 
 GRACE: Final = 5.0
@@ -77,7 +77,7 @@ def _heard_from_person(
         answer, why = None, f"nobody could be asked: {_told(error)}"
     try:
         if answer is not None:
-            yield from approval_steps.answer(conversation, question.id, answer.verdict, answer.by)
+            yield from approval_steps.answer(conversation, question.id, answer.verdict, printable(answer.by))
             if answer.verdict == "refuse":
                 return failure(REFUSED, f"refused by {answer.by or 'a person'} (question {question.id})")
             return answer
