@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from interlock.errors import ManifestError, Misconfigured, PolicyError
 from interlock.gate.approval_steps import ApprovalRules
 from interlock.gate.conversation import Conversation, SystemClock
+from interlock.gate.draft_steps import OutboxRules
 from interlock.gate.drivers import World
 from interlock.gate.guard import Active, Guard
+from interlock.gate.outbox import Outbox
 from interlock.gate.steps import Rules
 from interlock.gate.tools import Tool
 from interlock.model import manifest as manifests
@@ -28,10 +30,11 @@ from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.sources import Source, read_folder, shipped_directory, shipped_sources
-from interlock.ports import Approver, Artifacts, Clock, Engine, Files, Journal, Operands, Questions, Store
+from interlock.ports import Approver, Artifacts, Clock, DraftStore, Engine, Files, Journal, Operands, Questions, Store
 from interlock.stores.choice import opened_store
 from interlock.stores.memory import MemoryJournal
 from interlock.stores.memory_artifacts import MemoryArtifacts
+from interlock.stores.memory_drafts import MemoryDrafts
 from interlock.stores.memory_questions import MemoryQuestions
 from interlock.stores.operand_files import MAX_ALL, read_operand
 
@@ -110,6 +113,7 @@ class Parts:
         settings: of the shipped controls, and under ``controls`` those of the user's.
         protected: files and folders that only the operator may change.
         unavailable: declared tools that may not run here.
+        outbox: names of tools whose calls are drafted; for ``outbox_seconds`` a draft may be sent.
     """
 
     manifest: manifests.Manifest
@@ -118,6 +122,8 @@ class Parts:
     settings: Mapping[str, Any] = field(default_factory=dict)
     protected: tuple[Path, ...] = ()
     unavailable: frozenset[ToolId] = frozenset()
+    outbox: tuple[str, ...] = ()
+    outbox_seconds: float = 86_400.0
 
 
 class Interlock:
@@ -142,6 +148,8 @@ class Interlock:
         protected: Iterable[str | os.PathLike[str]] = (),
         approver: Approver | None = None,
         approvals: ApprovalRules | None = None,
+        outbox: Iterable[str] = (),
+        outbox_seconds: float = 86_400.0,
     ) -> None:
         """
         Args:
@@ -162,6 +170,8 @@ class Interlock:
                 denied, because nobody answers.
             approvals: how long is waited, and how long a yes is good. Given without an approver, ``propose`` makes
                 questions that ``guard.answer`` answers, for hosts that pause meanwhile.
+            outbox: tools (``name`` or ``server/name``) whose calls are drafted instead of made: a person releases them,
+                and the host delivers them; see :meth:`outbox`. A draft may be sent for ``outbox_seconds``.
 
         Raises:
             Misconfigured: nothing was built. Neither manifest nor tools: an interlock that knows no tool is a mistake.
@@ -174,6 +184,8 @@ class Interlock:
             policies=_paths("policies", policies),
             settings=dict(settings or {}),
             protected=_paths("protected", protected),
+            outbox=_names("outbox", outbox),
+            outbox_seconds=float(outbox_seconds),
         )
         if engine is not None and (parts.policies or set(parts.settings) - {"address_book"}):
             raise Misconfigured(
@@ -255,6 +267,7 @@ class Interlock:
         self._world = (journal, clock or SystemClock(), files or LocalFiles())
         self._artifacts = artifacts or _artifacts_beside(journal)
         self._questions = _questions_beside(journal)
+        self._drafts = _drafts_beside(journal)
         self._active = self._assembled()
 
     def _approving(self, approver: Approver | None, approvals: ApprovalRules | None) -> None:
@@ -293,6 +306,14 @@ class Interlock:
         """
         return Guard(conversation, lambda: self._active, _decided)
 
+    def outbox(self, namespace: str = "default") -> Outbox:
+        """What is drafted in a namespace: a person releases or rejects it, and the host delivers it.
+
+        Raises:
+            Refused: not a namespace.
+        """
+        return Outbox(lambda: (self._active.world, self._active.rules), namespace)
+
     def reload(self) -> str:
         """Read configuration, manifest files and controls again, and replace all of them or nothing.
 
@@ -324,8 +345,11 @@ class Interlock:
             lists=allow_lists(bundle_settings.own_domains, bundle_settings.hosts, bundle_settings.roots),
             grounding=GROUNDING | ({Origin.METADATA} if bundle_settings.metadata == "grounds" else frozenset()),
             approvals=self._approvals,
+            outbox=_outbox_rules(parts),
         )
-        world = World(engine, journal, clock, files, artifacts=self._artifacts)
+        world = World(engine, journal, clock, files, artifacts=self._artifacts, drafts=self._drafts)
+        if rules.outbox is not None:
+            world = replace(world, operands=files if isinstance(files, Operands) else None)
         if self._approvals is not None:
             operands = files if isinstance(files, Operands) else None
             world = replace(world, operands=operands, approver=self._approver, questions=self._questions)
@@ -350,6 +374,36 @@ def _questions_beside(journal: Journal | Store) -> Questions:
     from interlock.stores.sql_store import SqlStore
 
     return SqlQuestions(journal) if isinstance(journal, SqlStore) else MemoryQuestions()
+
+
+def _drafts_beside(journal: Journal | Store) -> DraftStore:
+    """Drafts in the database of a store, where other processes find them, or in memory."""
+    if getattr(journal, "database", None) is None:
+        return MemoryDrafts()
+    from interlock.stores.sql_drafts import SqlDrafts
+    from interlock.stores.sql_store import SqlStore
+
+    return SqlDrafts(journal) if isinstance(journal, SqlStore) else MemoryDrafts()
+
+
+def _outbox_rules(parts: Parts) -> OutboxRules | None:
+    """Which tools are drafted. Raises Misconfigured: one of them is not declared, so its calls would be sent."""
+    found = set()
+    for name in parts.outbox:
+        server, slash, tool = name.partition("/")
+        one = ToolId(server, tool) if slash else ToolId("", name)
+        if one not in parts.manifest.specs:
+            raise Misconfigured(f"outbox: no tool is called {name!r}; correct the name, or its calls would be sent")
+        found.add(one)
+    if found and not 0 < parts.outbox_seconds <= 30 * 86_400:
+        raise Misconfigured("outbox: a draft may be sent for at most 30 days")
+    return OutboxRules(frozenset(found), parts.outbox_seconds) if found else None
+
+
+def _names(name: str, given: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise Misconfigured(f"{name} takes a list of names, not one name; write [{given!r}]")
+    return tuple(given)
 
 
 def _paths(name: str, given: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
@@ -451,16 +505,20 @@ def read_parts(
     protected += [folder / key_file] if key_file else []
     secret_file = getattr(configuration.approvals, "secret_file", "")
     protected += [folder / secret_file] if secret_file else []
+    parts = Parts(manifest, policies=tuple(policies), settings=configuration.settings, protected=tuple(protected))
+    if configuration.outbox is not None:
+        seconds = float(configuration.outbox.expiry)
+        parts = replace(parts, outbox=tuple(configuration.outbox.tools), outbox_seconds=seconds)
     if workspace is None:
-        return Parts(manifest, policies=tuple(policies), settings=configuration.settings, protected=tuple(protected))
+        return parts
     file, shown = Path(workspace), _shown(workspace)
     document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), shown, ConfigurationError)
     narrowing = parse_narrowing(document, shown)
     narrowed = narrow(manifest, parse_settings(configuration.settings), narrowing, shown)
     settings = {**configuration.settings, **narrowing.settings}
-    return Parts(
-        narrowed.manifest,
-        policies=tuple(policies),
+    return replace(
+        parts,
+        manifest=narrowed.manifest,
         guests=tuple(file.parent / one for one in narrowing.policies),
         settings=settings,
         protected=(*protected, file),

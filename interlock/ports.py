@@ -15,6 +15,7 @@ from interlock.model.answers import ControlText
 from interlock.model.carried import Carried
 from interlock.model.chain import Head, Sealed
 from interlock.model.digests import Digest
+from interlock.model.drafts import Draft
 from interlock.model.entries import Entry
 from interlock.model.look import Paths
 from interlock.model.operands import Operand
@@ -345,3 +346,34 @@ class Questions(Protocol):
 
     def drop(self, namespace: str, conversation: str, id: str) -> None:
         """Delete a question that is closed. Raises ApproverUnavailable."""
+
+
+@runtime_checkable
+class DraftStore(Protocol):
+    """Where drafts are stored: calls of tools that the operator routes to the outbox, with all that they would send.
+
+    The journal holds the digest of each, and says what may be done with it.
+    """
+
+    def keep(self, draft: Draft) -> None:
+        """Store one, in the place of an earlier one of its id. Durable when it returns. Raises OutboxUnavailable."""
+
+    def draft(self, namespace: str, conversation: str, id: str) -> bytes | None:
+        """The stored bytes; :func:`interlock.model.drafts.read_draft` holds them against the journal.
+
+        Raises:
+            OutboxUnavailable: they could not be read.
+        """
+
+    def stored(self, namespace: str, *, after: str = "", limit: int = 100) -> tuple[tuple[str, str, str], ...]:
+        """Time, conversation and id of stored drafts, whatever became of them, in the order of their drafting.
+
+        Args:
+            after: id of a draft; only those that were stored after it.
+
+        Raises:
+            OutboxUnavailable: they could not be read.
+        """
+
+    def drop(self, namespace: str, conversation: str, id: str) -> None:
+        """Delete a draft that is over. Raises OutboxUnavailable."""

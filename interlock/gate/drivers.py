@@ -16,21 +16,25 @@ from interlock.errors import (
     InterlockError,
     JournalUnavailable,
     MemoryUnavailable,
+    OutboxUnavailable,
     Refused,
 )
 from interlock.gate.effects import (
     Append,
     AskPerson,
+    DropDraft,
     DropQuestion,
     Effect,
     Evaluate,
     Execute,
+    KeepDraft,
     KeepQuestion,
     LabelArtifacts,
     LoadState,
     Raised,
     ReadArtifacts,
     ReadClock,
+    ReadDraft,
     ReadOperands,
     ReadPages,
     ResolvePaths,
@@ -42,7 +46,7 @@ from interlock.model.operands import Operand, Sort
 from interlock.model.question import Answer
 from interlock.model.results import Allowed, ToolResult, finished
 from interlock.model.state import State
-from interlock.ports import Approver, Artifacts, Clock, Engine, Files, Journal, Operands, Questions, Store
+from interlock.ports import Approver, Artifacts, Clock, DraftStore, Engine, Files, Journal, Operands, Questions, Store
 
 T = TypeVar("T")
 MAX_REMEMBERED: Final = 4096
@@ -56,7 +60,8 @@ class World:
 
     Without ``artifacts`` whatever is read is a lost record, and nothing that would need a label is written. ``pages``
     is what calls of the conversation read, by number, for people. Without ``operands`` no file can be read, without
-    ``approver`` nobody answers here, and without ``questions`` nobody can answer elsewhere.
+    ``approver`` nobody answers here, without ``questions`` nobody can answer elsewhere, and without ``drafts`` nothing
+    can be drafted.
     """
 
     engine: Engine
@@ -69,6 +74,7 @@ class World:
     operands: Operands | None = None
     approver: Approver | None = None
     questions: Questions | None = None
+    drafts: DraftStore | None = None
 
     def answer(self, effect: Effect) -> Any:
         """The reply to any effect but :class:`Execute`; an awaitable if the engine gave one.
@@ -104,6 +110,8 @@ class World:
                     return None if self.questions is None else self.questions.keep(question)
                 case DropQuestion(namespace=namespace, conversation=conversation, question=name):
                     return None if self.questions is None else self.questions.drop(namespace, conversation, name)
+                case KeepDraft() | ReadDraft() | DropDraft():
+                    return self._drafts(effect)
                 case AskPerson(question=question, seconds=seconds):
                     if self.approver is None:
                         raise ApproverUnavailable("no channel to a person is configured")
@@ -115,6 +123,17 @@ class World:
             if translated is error:
                 raise  # as it is: an error must not become its own cause
             raise translated from error
+
+    def _drafts(self, effect: KeepDraft | ReadDraft | DropDraft) -> Any:
+        if self.drafts is None:
+            raise OutboxUnavailable("there is no outbox here")
+        match effect:
+            case KeepDraft(draft=draft):
+                return self.drafts.keep(draft)
+            case ReadDraft(namespace=namespace, conversation=conversation, draft=name):
+                return self.drafts.draft(namespace, conversation, name)
+            case DropDraft(namespace=namespace, conversation=conversation, draft=name):
+                return self.drafts.drop(namespace, conversation, name)
 
     @property
     def _ledger(self) -> Journal:
@@ -128,6 +147,8 @@ class World:
             return self.approver is not None and not inspect.iscoroutinefunction(self.approver.ask)
         if isinstance(effect, KeepQuestion | DropQuestion):
             return getattr(self.questions, "blocks", False) is True
+        if isinstance(effect, KeepDraft | ReadDraft | DropDraft):
+            return getattr(self.drafts, "blocks", False) is True
         return isinstance(effect, LoadState | Append) and getattr(self.journal, "blocks", False) is True
 
     def over(self, journal: Journal, pages: dict[int, str] | None = None) -> World:
@@ -185,8 +206,10 @@ def _checked(effect: Effect, reply: Any) -> Any:
             wanted = (datetime,)
         case ReadArtifacts():
             wanted = (Carried,)
-        case LabelArtifacts() | KeepQuestion() | DropQuestion():
+        case LabelArtifacts() | KeepQuestion() | DropQuestion() | KeepDraft() | DropDraft():
             wanted = (type(None),)
+        case ReadDraft():
+            wanted = (bytes, type(None))
         case AskPerson():
             wanted = (Answer, type(None))
         case _:
@@ -205,6 +228,8 @@ def _translated(effect: Effect, error: BaseException) -> BaseException:
         return EngineUnavailable(f"the engine raised {type(error).__name__}")
     if isinstance(effect, AskPerson | KeepQuestion | DropQuestion):
         return ApproverUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
+    if isinstance(effect, KeepDraft | ReadDraft | DropDraft):
+        return OutboxUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
     if isinstance(effect, ReadArtifacts | LabelArtifacts):
         return MemoryUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
     return JournalUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from interlock.model.carried import Carried
+from interlock.model.drafts import Draft
 from interlock.model.entries import Entry
 from interlock.model.question import Question
 from interlock.model.results import Allowed
@@ -105,6 +106,31 @@ class DropQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepDraft:
+    """Answered with None once the draft is stored."""
+
+    draft: Draft
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDraft:
+    """Answered with the stored bytes of a draft, or None."""
+
+    namespace: str
+    conversation: str
+    draft: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropDraft:
+    """Answered with None once the draft, which is over, is no longer stored."""
+
+    namespace: str
+    conversation: str
+    draft: str
+
+
+@dataclass(frozen=True, slots=True)
 class AskPerson:
     """Answered with an :class:`~interlock.model.question.Answer`, or None when nobody answered here within so many
     seconds."""
@@ -146,6 +172,9 @@ Effect: TypeAlias = (
     | ReadPages
     | KeepQuestion
     | DropQuestion
+    | KeepDraft
+    | ReadDraft
+    | DropDraft
     | AskPerson
     | Execute
 )

@@ -17,8 +17,9 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from interlock.errors import Bug, Conflict, EngineUnavailable, InterlockError, Refused, Unavailable
-from interlock.gate import approval_steps, artifact_steps
+from interlock.gate import approval_steps, artifact_steps, draft_steps
 from interlock.gate.approval_steps import ApprovalRules, Round, Settled
+from interlock.gate.draft_steps import OutboxRules
 from interlock.gate.effects import (
     Append,
     Effect,
@@ -41,6 +42,7 @@ from interlock.model.decisions import (
     INVALID_CALL,
     JOURNAL_ERROR,
     OPERAND_CHANGED,
+    STAGING_FAILED,
     UNAVAILABLE,
     Cause,
     Decision,
@@ -97,6 +99,7 @@ class Rules:
         lists: the operator's allow-lists.
         grounding: origins that ground a value.
         approvals: how a person is asked; None when nobody can be asked here.
+        outbox: what is drafted instead of sent; None when nothing is.
     """
 
     manifest: Manifest
@@ -110,6 +113,7 @@ class Rules:
     lists: AllowLists = NO_LISTS
     grounding: frozenset[Origin] = GROUNDING
     approvals: ApprovalRules | None = None
+    outbox: OutboxRules | None = None
 
     _understood: dict[str | bytes, tuple[Verdict, tuple[Reason, ...]]] = field(default_factory=dict, compare=False)
 
@@ -173,7 +177,8 @@ def propose(
             allowed[call_id] = Allowed(number, asked_for.call, asked_for.spec, decision, asked_for.reads, operands)
             outcomes[call_id] = Outcome(tool, call_id, decision, number, pending=True, is_error=False)
         else:
-            outcomes[call_id] = Outcome(tool, call_id, decision, number, for_model=refusal(decision))
+            text, is_error = refusal(decision), not decision.drafted
+            outcomes[call_id] = Outcome(tool, call_id, decision, number, for_model=text, is_error=is_error)
             if settled is not None and settled.question is not None:
                 questions[call_id] = settled.question
     return Ticket(conversation, outcomes, allowed, questions)
@@ -189,6 +194,35 @@ def preview(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator
     except Exception as error:  # the same answer that propose gives
         decided = _refused_round(proposals, rules, error)
     return [decision for _, _, decision in decided]
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the policy alone says of a call in some state; ``asked`` is None when the call is malformed."""
+
+    asked: Asked | None
+    setting: Setting
+    decision: Decision
+
+
+def weigh(calls: Sequence[Call], state: State, now: datetime, rules: Rules) -> Generator[Effect, Any, list[Weighed]]:
+    """What the policy would say of a round of calls in a state that is given. Nothing is recorded, nobody is asked, and
+    no grant counts."""
+    proposals = yield from _located(_prepared(calls, rules), rules)
+    proposals = yield from _carrying(proposals, state.namespace)
+    valid = [one.asked for one in proposals if one.asked is not None]
+    setting = _setting(state, rules)
+    weighed: list[Weighed] = []
+    for proposal in proposals:
+        one = proposal.asked
+        if one is None:
+            reasons = () if proposal.problem is None else (proposal.problem,)
+            weighed.append(Weighed(None, setting, Decision(Verdict.DENY, reasons)))
+            continue
+        siblings = [other for other in valid if other is not one]
+        found = yield from _judge(one, siblings, setting, state, now, rules)
+        weighed.append(Weighed(one, setting, _doubtful(one, found.decision, state)))
+    return weighed
 
 
 def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseException) -> Generator[Effect, Any, Outcome]:
@@ -381,7 +415,7 @@ def _decide(
             siblings = valid[:place] + valid[place + 1 :]
             judgements.append((yield from _judge(one, siblings, setting, seen, now, rules)))
         this = Round(state, setting, rules.manifest, rules.approvals, stamp(now))
-        proposals, judgements = yield from _settled(proposals, valid, judgements, this)
+        proposals, judgements = yield from _settled(proposals, valid, judgements, this, rules.outbox, record)
         decided = _numbered(proposals, judgements, state.calls)
         if not record:
             return decided
@@ -408,18 +442,40 @@ def _decide(
 
 
 def _settled(
-    proposals: Sequence[_Proposal], valid: Sequence[Asked], judgements: Sequence[_Judged], this: Round
+    proposals: Sequence[_Proposal],
+    valid: Sequence[Asked],
+    judgements: Sequence[_Judged],
+    this: Round,
+    outbox: OutboxRules | None,
+    record: bool,
 ) -> Generator[Effect, Any, tuple[list[_Proposal], list[_Judged]]]:
     """What persons have said of these calls. Nothing of it is looked for when the policy allows all of them."""
     judged_calls = [
         replace(judged_one, decision=_doubtful(one, judged_one.decision, this.state))
         for one, judged_one in zip(valid, judgements, strict=True)
     ]
-    if all(one.decision.verdict is Verdict.ALLOW for one in judged_calls):
+    staged = [
+        outbox is not None and outbox.stages(one.call.tool, judged_one.decision.verdict)
+        for one, judged_one in zip(valid, judged_calls, strict=True)
+    ]
+    if not any(staged) and all(one.decision.verdict is Verdict.ALLOW for one in judged_calls):
         return list(proposals), judged_calls
     numbers = [number for number, one in enumerate(proposals, this.state.calls + 1) if one.asked is not None]
     decisions = [one.decision for one in judged_calls]
-    settled = yield from approval_steps.settled(valid, decisions, numbers, this)
+    # Nobody is asked about what is drafted: whoever releases it is asked then.
+    asked_now = [
+        replace(decision, verdict=Verdict.ALLOW) if drafts else decision
+        for decision, drafts in zip(decisions, staged, strict=True)
+    ]
+    settled = yield from approval_steps.settled(valid, asked_now, numbers, this)
+    drafted: dict[str, str] = {}
+    for place, one in enumerate(valid):
+        if outbox is not None and staged[place]:
+            decision = decisions[place]
+            decision = replace(decision, causes=decision.causes or _causes(one, (), this.state))
+            settled[place] = yield from draft_steps.staged(
+                one, valid, decision, numbers[place], this, outbox, drafted, record=record
+            )
     found = iter(settled)
     with_words = [one if one.asked is None else replace(one, settled=next(found)) for one in proposals]
     return with_words, [replace(j, decision=s.decision) for j, s in zip(judged_calls, settled, strict=True)]
@@ -627,7 +683,8 @@ def _refused_round(proposals: Sequence[_Proposal], rules: Rules, error: Exceptio
     problem = str(error) if isinstance(error, InterlockError) else type(error).__name__
     decided: _Decided = []
     for proposal in proposals:
-        reason = proposal.problem or failure(code, problem)
+        stages = rules.outbox is not None and proposal.tool in rules.outbox.tools and code == JOURNAL_ERROR
+        reason = proposal.problem or failure(STAGING_FAILED if stages else code, problem)
         decision = Decision(Verdict.DENY, (reason,), revision=rules.revision, manifest=rules.manifest.digest)
         decided.append((0, proposal, decision))
     return decided

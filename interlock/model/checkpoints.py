@@ -16,6 +16,7 @@ import orjson
 
 from interlock.errors import Tampered
 from interlock.model.digests import Digest, digest
+from interlock.model.drafts import Kept
 from interlock.model.grants import Bound, Held
 from interlock.model.labels import Taint
 from interlock.model.provenance import Claim, Layer, Provenance, Stack, Vouch, Voucher
@@ -40,6 +41,7 @@ def state_body(state: State) -> bytes:
     value["questions"] = [[name, _question_value(one)] for name, one in state.questions.items()]
     value["standing"] = [[name, _standing_value(one)] for name, one in state.standing.items()]
     value["denials"] = list(state.denials.items())
+    value["drafts"] = [[name, _draft_value(one)] for name, one in state.drafts.items()]
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
@@ -69,6 +71,7 @@ def read_state(body: bytes) -> State:
         value["questions"] = MappingProxyType(dict(adapters["questions"].validate_python(value["questions"])))
         value["standing"] = MappingProxyType(dict(adapters["standing"].validate_python(value["standing"])))
         value["denials"] = MappingProxyType(dict(value["denials"]))
+        value["drafts"] = MappingProxyType(dict(adapters["drafts"].validate_python(value["drafts"])))
         state = State(**value)
         same = state_body(state) == body
     except (ValueError, KeyError, TypeError, ValidationError) as error:
@@ -80,8 +83,18 @@ def read_state(body: bytes) -> State:
 
 def _question_value(one: Held) -> dict[str, Any]:
     value = {each.name: getattr(one, each.name) for each in fields(Held)}
-    bound = {each.name: getattr(one.bound, each.name) for each in fields(Bound)}
-    return {**value, "bound": {**bound, "labels": sorted(bound["labels"]), "codes": sorted(bound["codes"])}}
+    return {**value, "bound": _bound_value(one.bound)}
+
+
+def _draft_value(one: Kept) -> dict[str, Any]:
+    value = {each.name: getattr(one, each.name) for each in fields(Kept)}
+    released = None if one.released is None else _bound_value(one.released)
+    return {**value, "bound": _bound_value(one.bound), "released": released}
+
+
+def _bound_value(one: Bound) -> dict[str, Any]:
+    bound = {each.name: getattr(one, each.name) for each in fields(Bound)}
+    return {**bound, "labels": sorted(bound["labels"]), "codes": sorted(bound["codes"])}
 
 
 def _standing_value(one: Standing) -> dict[str, Any]:
@@ -142,4 +155,5 @@ def _adapters() -> dict[str, TypeAdapter[Any]]:
         "summary": TypeAdapter(Summary | None),
         "questions": TypeAdapter(list[tuple[str, Held]]),
         "standing": TypeAdapter(list[tuple[str, Standing]]),
+        "drafts": TypeAdapter(list[tuple[str, Kept]]),
     }

@@ -118,6 +118,14 @@ ApprovalChoice: TypeAlias = Annotated[
 ]
 
 
+class OutboxChoice(BaseModel):
+    """Tools whose calls are drafted, as ``name`` or ``server/name``; ``expiry``: for how long a draft may be sent."""
+
+    model_config = _STRICT
+    tools: Annotated[list[str], Field(min_length=1)]
+    expiry: Annotated[int, Field(ge=1, le=30 * 86_400)] = 86_400
+
+
 class Configuration(BaseModel):
     """``interlock.toml``. Paths are relative to the file. Tools may stand here, in ``manifest`` files, or in both."""
 
@@ -130,6 +138,7 @@ class Configuration(BaseModel):
     engine: EngineChoice = Field(default_factory=EngineChoice)
     journal: JournalChoice | None = None
     approvals: ApprovalChoice | None = None
+    outbox: OutboxChoice | None = None
     tools: dict[str, Any] = {}
     servers: dict[str, Any] = {}
 

@@ -46,11 +46,16 @@ OPERAND_CHANGED: Final = "operand_changed"
 NOT_BINDABLE: Final = "not_bindable"
 ASKED_ENOUGH: Final = "asked_enough"
 IN_DOUBT: Final = "in_doubt"
-FAILURES: Final = frozenset({ENGINE_ERROR, JOURNAL_ERROR, INVALID_CALL})
+# What came of the outbox.
+STAGED: Final = "staged"
+STAGING_FAILED: Final = "staging_failed"
+NOT_RELEASED: Final = "not_released"
+FAILURES: Final = frozenset({ENGINE_ERROR, JOURNAL_ERROR, INVALID_CALL, STAGING_FAILED})
 GATE_CODES: Final = frozenset(
     {
         *(ALLOWED, ENGINE_ERROR, JOURNAL_ERROR, INVALID_CALL, UNAVAILABLE),
         *(REFUSED, NO_ANSWER, OPERAND_CHANGED, NOT_BINDABLE, ASKED_ENOUGH, IN_DOUBT),
+        *(STAGED, STAGING_FAILED, NOT_RELEASED),
     }
 )
 
@@ -110,6 +115,7 @@ class Decision:
         question: id of the question that a person is asked, or was asked.
         grant: id of the approval that lets the call run; empty when the policy allows it by itself.
         terminal: calls of this shape were denied so often that the model is told to stop.
+        draft: id of the draft that the call became, or that it delivers.
     """
 
     verdict: Verdict
@@ -123,6 +129,7 @@ class Decision:
     question: str = ""
     grant: str = ""
     terminal: bool = False
+    draft: str = ""
 
     @property
     def who(self) -> Who:
@@ -141,6 +148,11 @@ class Decision:
     @property
     def codes(self) -> tuple[str, ...]:
         return tuple(reason.code for reason in self.reasons)
+
+    @property
+    def drafted(self) -> bool:
+        """Was the call put into the outbox instead of being made?"""
+        return self.verdict is Verdict.ASK and bool(self.draft)
 
     @property
     def approvable(self) -> bool:
@@ -177,6 +189,9 @@ _MODEL_TEXTS: Final = {
     OPERAND_CHANGED: "A file that this call names was changed after a person had approved it, so the approval is void.",
     NOT_BINDABLE: "This call needs a person's approval, and a file that it names can't be read, so nobody can approve"
     " what it holds.",
+    STAGING_FAILED: "This call is only ever drafted for a person to release, and it could not be drafted. Nothing was"
+    " sent.",
+    NOT_RELEASED: "This draft is no longer what a person released, so nothing was sent.",
     ASKED_ENOUGH: "Calls like this one were denied three times, so nobody is asked again.",
 }
 

@@ -429,6 +429,89 @@ class Stood:
     kind: Literal["stood"] = "stood"
 
 
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A call that the operator routes to the outbox was drafted: it did not run, and runs when a person releases it.
+
+    Attributes:
+        draft: its id in this conversation.
+        number: of the call that was drafted.
+        call, server, tool, spec: the call by its digest, and its tool by name and by the digest of its declaration.
+        shown: the exposure, and what the call itself may bring.
+        codes: of the controls that ask.
+        operands: digest of the files that the arguments name.
+        shape: of the call.
+        body, length: of what is stored of it.
+    """
+
+    at: str
+    draft: str
+    conversation: str
+    number: int
+    call: Digest
+    server: str
+    tool: str
+    spec: Digest
+    shown: tuple[Label, ...]
+    codes: tuple[str, ...]
+    revision: str
+    manifest: str
+    operands: Digest
+    shape: Digest
+    body: Digest
+    length: int
+    expires: str
+    kind: Literal["drafted"] = "drafted"
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A person lets a draft be sent once. Bound to what the person was shown, and to what decided anew by then."""
+
+    at: str
+    draft: str
+    conversation: str
+    call: Digest
+    shown: tuple[Label, ...]
+    codes: tuple[str, ...]
+    revision: str
+    manifest: str
+    operands: Digest
+    by: str
+    kind: Literal["released"] = "released"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A person rejects a draft. It is never sent."""
+
+    at: str
+    draft: str
+    by: str
+    kind: Literal["rejected"] = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Lapsed:
+    """The release of a draft came to nothing; ``why`` is a word of ours. It waits for a person again."""
+
+    at: str
+    draft: str
+    why: str
+    kind: Literal["lapsed"] = "lapsed"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A released draft is delivered by call ``number``. Written in one append with the decision."""
+
+    at: str
+    draft: str
+    number: int
+    call: Digest
+    kind: Literal["taken"] = "taken"
+
+
 Entry: TypeAlias = (
     Opened
     | Typed
@@ -454,6 +537,11 @@ Entry: TypeAlias = (
     | Consumed
     | Voided
     | Stood
+    | Drafted
+    | Released
+    | Rejected
+    | Lapsed
+    | Taken
 )
 
 

@@ -169,8 +169,16 @@ _LAST: Final = (
 )
 
 
+_DRAFTED: Final = (
+    "Drafted, not sent: the call waits in the outbox as {}, where a person may release or reject it. Nothing was sent."
+    " Do not call it again; tell the user that it waits there."
+)
+
+
 def refusal(decision: Decision) -> str:
     """What the model is told of a denied or asked call: which control, why, which routes are open. No values."""
+    if decision.drafted:
+        return _DRAFTED.format(decision.draft)
     if decision.verdict is Verdict.ASK and decision.question:
         opening = "Not done: this call needs a person's approval, and a person is being asked."
     elif decision.verdict is Verdict.ASK:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from interlock.model import grants, standing
+from interlock.model import drafts, grants, standing
 from interlock.model.digests import NO_DIGEST, Digest
+from interlock.model.drafts import NO_DRAFTS, Drafts
 from interlock.model.entries import (
     Admitted,
     Answered,
@@ -23,14 +24,18 @@ from interlock.model.entries import (
     ChildOpened,
     Consumed,
     Decided,
+    Drafted,
     Entry,
     Erased,
     Failed,
     Forked,
     Granted,
+    Lapsed,
     Notes,
     Observed,
     Opened,
+    Rejected,
+    Released,
     Remembered,
     Resumed,
     Rewritten,
@@ -38,6 +43,7 @@ from interlock.model.entries import (
     Sent,
     Stood,
     Summarised,
+    Taken,
     Transcribed,
     Typed,
     Voided,
@@ -121,6 +127,7 @@ class State:
         standing: approvals that stand, by id.
         denials: how often calls of a shape were denied since the person last typed.
         asks: number of questions so far.
+        drafts: calls that were drafted instead of made, by the draft's id, and what became of them.
     """
 
     conversation: str = ""
@@ -145,6 +152,7 @@ class State:
     standing: Approvals = field(default_factory=lambda: NONE_STANDING)
     denials: Mapping[Digest, int] = field(default_factory=lambda: MappingProxyType({}))
     asks: int = 0
+    drafts: Drafts = field(default_factory=lambda: NO_DRAFTS)
 
     @property
     def exposure(self) -> Taint:
@@ -176,7 +184,7 @@ class State:
 def apply(state: State, entry: Entry) -> State:
     """The state after one more entry. Total: unknown numbers and repeated outcomes only ever add."""
     after = _applied(state, entry)
-    if not after.questions and not after.standing:
+    if not after.questions and not after.standing and not after.drafts:
         return after
     return _without_what_ended(state, after, entry)
 
@@ -235,6 +243,8 @@ def _applied(state: State, entry: Entry) -> State:
             approvals = standing.applied(state.standing, entry, state.conversation)
             changed = replace(state, standing=approvals, version=state.version + 1)
             return changed if isinstance(entry, Stood) else _on_questions(changed, entry)
+        case Drafted() | Released() | Rejected() | Lapsed() | Taken():
+            return _on_drafts(state, entry)
         case _:
             assert_never(entry)
 
@@ -248,9 +258,23 @@ def _on_questions(state: State, entry: Asked | Answered | Granted | Consumed | V
     return replace(state, questions=held, denials=denials, asks=asks, version=state.version + 1)
 
 
+def _on_drafts(state: State, entry: Drafted | Released | Rejected | Lapsed | Taken) -> State:
+    denials = state.denials
+    if isinstance(entry, Rejected):
+        denials = grants.denied_again(denials, drafts.shape_rejected(entry, state.drafts))
+    kept = drafts.applied(state.drafts, entry, state.conversation)
+    return replace(state, drafts=kept, denials=denials, version=state.version + 1)
+
+
 def _without_what_ended(before: State, state: State, entry: Entry) -> State:
     """No grant outlives the labels, the messages and the time that it was given under."""
-    held, approvals = state.questions, state.standing
+    held, approvals, kept = state.questions, state.standing, state.drafts
+    if kept:
+        if isinstance(entry, Observed | Failed | Resumed):
+            kept = drafts.ended(kept, entry)
+        if drafts.any_waiting(kept):
+            rewound = _takes_back(before, entry)
+            kept = drafts.settled(kept, entry.at, state.exposure.labels, rewound=rewound)
     if grants.any_open(held):
         held = grants.settled(held, entry.at, state.exposure.labels)
         if _takes_back(before, entry):
@@ -258,10 +282,11 @@ def _without_what_ended(before: State, state: State, entry: Entry) -> State:
     if approvals:
         over = _takes_back(before, entry) or _brings_untrusted(before, entry)
         approvals = NONE_STANDING if over else standing.settled(approvals, entry.at)
-    if held is state.questions and approvals is state.standing:
+    if held is state.questions and approvals is state.standing and kept is state.drafts:
         return state
     # INVARIANT: what takes a grant away changes the version, so no decision commits that still counts on it.
-    return replace(state, questions=held, standing=approvals, version=max(state.version, before.version + 1))
+    version = max(state.version, before.version + 1)
+    return replace(state, questions=held, standing=approvals, drafts=kept, version=version)
 
 
 def _takes_back(before: State, entry: Entry) -> bool:
@@ -495,6 +520,7 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.standing,
         state.denials,
         state.asks,
+        state.drafts,
     )
 
 

@@ -238,6 +238,7 @@ class SqlNamespace:
             gone = cursor.run(say.ERASE, (b"", *self._key_of(conversation)))
             cursor.run(say.ERASE_SUMMARIES, (b"", *self._key_of(conversation)))
             cursor.run(say.ERASE_QUESTIONS, self._key_of(conversation))
+            cursor.run(say.ERASE_DRAFTS, self._key_of(conversation))
             return self._written(cursor, conversation, fold, Plan((Erased(at, gone),) if gone else ()))
 
         return self._done(conversation, work)
