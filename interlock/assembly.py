@@ -386,6 +386,14 @@ def _drafts_beside(journal: Journal | Store) -> DraftStore:
     return SqlDrafts(journal) if isinstance(journal, SqlStore) else MemoryDrafts()
 
 
+def drafts_only(journal: Journal | Store, namespace: str) -> Outbox:
+    """The outbox of a store without anybody's rules: what is in it can be shown and rejected."""
+    from interlock.approvals.elsewhere import unruled
+
+    world = replace(unruled(journal, SystemClock()), drafts=_drafts_beside(journal))
+    return Outbox(lambda: (world, None), namespace)
+
+
 def _outbox_rules(parts: Parts) -> OutboxRules | None:
     """Which tools are drafted. Raises Misconfigured: one of them is not declared, so its calls would be sent."""
     found = set()

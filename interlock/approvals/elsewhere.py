@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -137,7 +138,7 @@ class Desk:
         return drive(steps, self._world())
 
     def _world(self) -> World:
-        return World(_NoEngine(), self._journal, self._clock, _NoFiles(), questions=self._questions)
+        return replace(unruled(self._journal, self._clock), questions=self._questions)
 
     def _all(self) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []
@@ -153,6 +154,11 @@ class Desk:
         if body is None:
             raise Tampered(0, f"question {name} is not kept any more; refuse the call where it was asked")
         return read_question(body, held.body)
+
+
+def unruled(journal: Journal | Store, clock: Clock) -> World:
+    """A world in which nothing is decided: for answering, and for looking."""
+    return World(_NoEngine(), journal, clock, _NoFiles())
 
 
 class _NoEngine:

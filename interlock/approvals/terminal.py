@@ -53,12 +53,23 @@ class Terminal:
         Raises:
             ApproverUnavailable: this is no terminal.
         """
+        return self._alone("Approve", pages(question, self._height), question if self._editable else None, seconds)
+
+    def confirm(self, what: str, shown: list[list[str]], seconds: float) -> Answer | None:
+        """Ask about something that is no question of a guard: ``what`` is the word before the choices.
+
+        Raises:
+            ApproverUnavailable: this is no terminal.
+        """
+        return self._alone(what, shown, None, seconds)
+
+    def _alone(self, what: str, shown: list[list[str]], editable: Question | None, seconds: float) -> Answer | None:
         until = time.monotonic() + seconds
         source, out = self._streams()
         if not self._busy.acquire(timeout=max(0.0, seconds)):
             return None
         try:
-            return self._dialogue(question, source, out, until)
+            return self._dialogue(what, shown, editable, source, out, until)
         finally:
             self._busy.release()
 
@@ -74,8 +85,15 @@ class Terminal:
             raise ApproverUnavailable("standard input and standard error are no terminal, so nobody can be asked here")
         return descriptor, out
 
-    def _dialogue(self, question: Question, source: int, out: TextIO, until: float) -> Answer | None:
-        shown = pages(question, self._height)
+    def _dialogue(
+        self,
+        what: str,
+        shown: list[list[str]],
+        editable: Question | None,
+        source: int,
+        out: TextIO,
+        until: float,
+    ) -> Answer | None:
         number = 0
 
         def say(text: str) -> None:
@@ -88,8 +106,8 @@ class Terminal:
             last = number == len(shown) - 1
             more = "" if last else f", more (page {number + 1} of {len(shown)})"
             yes = "yes, " if last else ""
-            edit = ", edit" if self._editable else ""
-            say(f"Approve? [{yes}no{edit}{more}] ")
+            edit = "" if editable is None else ", edit"
+            say(f"{what}? [{yes}no{edit}{more}] ")
             typed = _line(source, until)
             if typed is None:
                 say("\nNobody answered.\n")
@@ -102,8 +120,8 @@ class Terminal:
             if word in ("more", "m", "") and not last:
                 number += 1
                 say("\n".join(shown[number]) + "\n")
-            elif word == "edit" and self._editable:
-                edited = self._edited(question, source, say, until)
+            elif word == "edit" and editable is not None:
+                edited = self._edited(editable, source, say, until)
                 if edited is not None:
                     return Answer("edit", _name(), edited)
             else:

@@ -45,6 +45,7 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         "journal": Listed(
             "interlock.cli.journal:journal", "Verify journals, keep and compare their heads, export decisions."
         ),
+        "outbox": Listed("interlock.cli.outbox:outbox", "Show what is drafted instead of sent, release or reject it."),
         "prove": Listed("interlock.cli.prove:prove", "Prove laws of the controls on every abstract document."),
         "replay": Listed(
             "interlock.cli.replay:command", "Replay recorded conversations: what would have been decided, and why."

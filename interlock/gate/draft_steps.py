@@ -108,7 +108,7 @@ def staged(
         return Settled(
             replace(_refused(decision, ASKED_ENOUGH, f"{ENOUGH} calls of this shape were denied"), terminal=True)
         )
-    if is_full(state.drafts) or len(drafted) + len(state.drafts) >= 2 * MAX_OPEN:
+    if is_full(state.drafts, len(drafted)):
         return Settled(_refused(decision, STAGING_FAILED, f"{MAX_OPEN} drafts wait already; release or reject some"))
     operands = yield from read(one)
     if unreadable(operands):

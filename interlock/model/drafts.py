@@ -136,8 +136,9 @@ def open_draft(drafts: Drafts, call: Digest) -> str:
     return next((name for name, one in drafts.items() if one.bound.call == call and one.status in WAITING), "")
 
 
-def is_full(drafts: Drafts) -> bool:
-    return sum(one.status in UNDER_WAY for one in drafts.values()) >= MAX_OPEN
+def is_full(drafts: Drafts, more: int = 0) -> bool:
+    """Is there no room for another one, when ``more`` are about to be made?"""
+    return sum(one.status in UNDER_WAY for one in drafts.values()) + more >= MAX_OPEN
 
 
 def lapses(kept: Kept, wanted: Bound) -> str:

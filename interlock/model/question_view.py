@@ -21,30 +21,34 @@ PAGE: Final = 40
 def lines(question: Question) -> list[str]:
     """The whole question."""
     found = [f"Question {question.id}", ""]
-    found += _block("Tool", [_tool(question)])
-    found += _block("What happens", [escaped(one) for one in question.happens])
-    found += _block("Why you are asked", [f"[{escaped(code)}] {escaped(text)}" for code, text in question.reasons])
+    found += block("Tool", [_tool(question)])
+    found += block("What happens", [escaped(one) for one in question.happens])
+    found += block("Why you are asked", [f"[{escaped(code)}] {escaped(text)}" for code, text in question.reasons])
     count = len(question.call_ids)
     if count > 1:
-        found += _block("How often", [f"{count} identical calls; a yes lets each of them run once."])
-    found += _block("Who is named", [_receiver(one, question.filled) for one in question.receivers])
-    found += _block("Arguments", list(_arguments(question)))
-    found += _block("Files", [_operand(one) for one in shown(question.operands)])
-    found += _block("What is in the conversation, or comes with this call", [_brought(one) for one in question.brought])
-    found += _block("Beside it", [escaped(one) for one in question.beside])
-    found += _block("If you say yes", [_good_for(question)])
+        found += block("How often", [f"{count} identical calls; a yes lets each of them run once."])
+    found += block("Who is named", [_receiver(one, question.filled) for one in question.receivers])
+    found += block("Arguments", list(_arguments(question)))
+    found += block("Files", [_operand(one) for one in shown(question.operands)])
+    found += block("What is in the conversation, or comes with this call", [_brought(one) for one in question.brought])
+    found += block("Beside it", [escaped(one) for one in question.beside])
+    found += block("If you say yes", [_good_for(question)])
     return found[:-1] if found and not found[-1] else found
 
 
 def pages(question: Question, height: int = PAGE) -> list[list[str]]:
     """The same in pages. Each begins with a line that says which one it is, and of how many."""
-    whole = lines(question)
+    return paged(f"Question {question.id}", lines(question), height)
+
+
+def paged(title: str, whole: Sequence[str], height: int = PAGE) -> list[list[str]]:
+    """Lines in pages, none left out."""
     room = max(2, height) - 1
     total = math.ceil(len(whole) / room)
     if total <= 1:
-        return [whole]
+        return [list(whole)]
     return [
-        [f"Question {question.id}, page {number + 1} of {total}", *whole[number * room : (number + 1) * room]]
+        [f"{title}, page {number + 1} of {total}", *whole[number * room : (number + 1) * room]]
         for number in range(total)
     ]
 
@@ -57,7 +61,7 @@ def summary(question: Question) -> str:
     return " ".join([_tool(question), "→" if named else "", ", ".join(named), *more]).strip()
 
 
-def _block(title: str, body: Sequence[str]) -> list[str]:
+def block(title: str, body: Sequence[str]) -> list[str]:
     return [title, *(f"  {one}" for one in body), ""] if body else []
 
 

@@ -33,13 +33,17 @@ from interlock.model.entries import (
     ChildOpened,
     Consumed,
     Decided,
+    Drafted,
     Entry,
     Erased,
     Failed,
     Forked,
     Granted,
+    Lapsed,
     Observed,
     Opened,
+    Rejected,
+    Released,
     Remembered,
     Resumed,
     Rewritten,
@@ -47,6 +51,7 @@ from interlock.model.entries import (
     Sent,
     Stood,
     Summarised,
+    Taken,
     Transcribed,
     Typed,
     Voided,
@@ -367,6 +372,54 @@ def _about_questions() -> tuple[SearchStrategy[Entry], ...]:
     )
 
 
+# Few, so that releases and deliveries find their drafts.
+_DRAFTS: Final = ("d-1", "d-2")
+
+
+def _about_drafts() -> tuple[SearchStrategy[Entry], ...]:
+    """Drafts and what became of them, in no sensible order."""
+    draft, call = st.sampled_from(_DRAFTS), st.sampled_from([digest("call", one) for one in (b"x", b"y")])
+    conversation, one = st.sampled_from(_ASKED), st.just
+    return (
+        st.builds(
+            Drafted,
+            at=stamps(),
+            draft=draft,
+            conversation=conversation,
+            number=st.integers(1, 5),
+            call=call,
+            server=st.sampled_from(["", "srv"]),
+            tool=st.sampled_from(NAMES),
+            spec=digests("tool"),
+            shown=label_tuples(),
+            codes=st.just(("leak_guard",)),
+            revision=one("r"),
+            manifest=one("m"),
+            operands=digests("operands"),
+            shape=digests("shape"),
+            body=digests("draft"),
+            length=st.integers(0, 9),
+            expires=stamps(),
+        ),
+        st.builds(
+            Released,
+            at=stamps(),
+            draft=draft,
+            conversation=conversation,
+            call=call,
+            shown=label_tuples(),
+            codes=st.just(("leak_guard",)),
+            revision=one("r"),
+            manifest=one("m"),
+            operands=digests("operands"),
+            by=texts(4),
+        ),
+        st.builds(Rejected, at=stamps(), draft=draft, by=texts(4)),
+        st.builds(Lapsed, at=stamps(), draft=draft, why=texts(4)),
+        st.builds(Taken, at=stamps(), draft=draft, number=st.integers(1, 5), call=call),
+    )
+
+
 @cache
 def entries(max_number: int = 5) -> SearchStrategy[Entry]:
     """Any entry, in no sensible order: numbers repeat, and outcomes come for calls that nobody made."""
@@ -456,6 +509,7 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             contents=st.lists(digests("message"), max_size=2).map(tuple),
         ),
         *_about_questions(),
+        *_about_drafts(),
         st.builds(Erased, at=stamps(), messages=st.integers(0, 9)),
         st.builds(Checkpointed, at=stamps(), state=digests("state")),
         st.builds(ChildOpened, at=stamps(), conversation=st.sampled_from(_CHILDREN), labels=label_tuples()),
