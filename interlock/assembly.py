@@ -20,9 +20,10 @@ from interlock.gate.steps import Rules
 from interlock.gate.tools import Tool
 from interlock.model import manifest as manifests
 from interlock.model.digests import digest
+from interlock.model.document import Mode
 from interlock.model.markup import Syntax, read
 from interlock.model.operands import Operand
-from interlock.model.origins import GROUNDING, Origin, address_book, allow_lists
+from interlock.model.origins import GROUNDING, Origin, address_book, allow_lists, named_values
 from interlock.model.results import Outcome
 from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
@@ -110,6 +111,7 @@ class Parts:
         settings: of the shipped controls, and under ``controls`` those of the user's.
         protected: files and folders that only the operator may change.
         unavailable: declared tools that may not run here.
+        mode: ``shadow`` records decisions and enforces none of them.
     """
 
     manifest: manifests.Manifest
@@ -118,6 +120,7 @@ class Parts:
     settings: Mapping[str, Any] = field(default_factory=dict)
     protected: tuple[Path, ...] = ()
     unavailable: frozenset[ToolId] = frozenset()
+    mode: Mode = "enforce"
 
 
 class Interlock:
@@ -142,6 +145,7 @@ class Interlock:
         protected: Iterable[str | os.PathLike[str]] = (),
         approver: Approver | None = None,
         approvals: ApprovalRules | None = None,
+        mode: Mode = "enforce",
     ) -> None:
         """
         Args:
@@ -162,6 +166,7 @@ class Interlock:
                 denied, because nobody answers.
             approvals: how long is waited, and how long a yes is good. Given without an approver, ``propose`` makes
                 questions that ``guard.answer`` answers, for hosts that pause meanwhile.
+            mode: ``shadow`` decides and records, and every call runs all the same; said in the log at each start.
 
         Raises:
             Misconfigured: nothing was built. Neither manifest nor tools: an interlock that knows no tool is a mistake.
@@ -174,7 +179,10 @@ class Interlock:
             policies=_paths("policies", policies),
             settings=dict(settings or {}),
             protected=_paths("protected", protected),
+            mode=mode,
         )
+        if mode not in ("enforce", "shadow"):
+            raise Misconfigured(f"mode is 'enforce' or 'shadow', not {mode!r}")
         if engine is not None and (parts.policies or set(parts.settings) - {"address_book"}):
             raise Misconfigured(
                 "an engine that is given brings its own controls and settings; leave policies and settings out"
@@ -324,7 +332,15 @@ class Interlock:
             lists=allow_lists(bundle_settings.own_domains, bundle_settings.hosts, bundle_settings.roots),
             grounding=GROUNDING | ({Origin.METADATA} if bundle_settings.metadata == "grounds" else frozenset()),
             approvals=self._approvals,
+            book=named_values(bundle_settings.address_book.model_dump()),
+            mode=parts.mode,
         )
+        if parts.mode == "shadow" and getattr(self, "_mode", "") != "shadow":
+            _LOGGER.warning(
+                "SHADOW MODE: decisions are recorded and not enforced, and every call runs; remove the setting mode to"
+                " enforce them"
+            )
+        self._mode = parts.mode
         world = World(engine, journal, clock, files, artifacts=self._artifacts)
         if self._approvals is not None:
             operands = files if isinstance(files, Operands) else None
@@ -450,7 +466,13 @@ def read_parts(
     key_file = getattr(configuration.journal, "key_file", "")
     protected += [folder / key_file] if key_file else []
     if workspace is None:
-        return Parts(manifest, policies=tuple(policies), settings=configuration.settings, protected=tuple(protected))
+        return Parts(
+            manifest,
+            policies=tuple(policies),
+            settings=configuration.settings,
+            protected=tuple(protected),
+            mode=configuration.mode,
+        )
     file, shown = Path(workspace), _shown(workspace)
     document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), shown, ConfigurationError)
     narrowing = parse_narrowing(document, shown)
@@ -463,6 +485,7 @@ def read_parts(
         settings=settings,
         protected=(*protected, file),
         unavailable=narrowed.denied,
+        mode=configuration.mode,
     )
 
 
@@ -514,7 +537,8 @@ def scenario_parts(scenario: Scenario, folder: Path) -> Parts:
     """
     policies = tuple(folder / one for one in scenario.policies)
     if scenario.configuration:
-        parts = read_parts(folder / scenario.configuration)
+        # What a story expects is what is decided, so it is told as if decisions were enforced.
+        parts = replace(read_parts(folder / scenario.configuration), mode="enforce")
         return replace(parts, policies=(*parts.policies, *policies), settings={**parts.settings, **scenario.settings})
     inline = scenario.manifest
     manifest = Manifest.load(folder / inline) if isinstance(inline, str) else Manifest.parse(inline or {}, "manifest")
@@ -557,4 +581,5 @@ def _say_once_that_memory_forgets() -> None:
 def _decided(outcome: Outcome) -> None:
     """Log a refusal, at no cost when nobody listens. Holds no argument values."""
     if _LOGGER.isEnabledFor(logging.INFO):
-        _log().info("decided", tool=outcome.tool, verdict=outcome.verdict.value, code=outcome.decision.code)
+        shadow = {} if outcome.decision.enforced else {"enforced": False}
+        _log().info("decided", tool=outcome.tool, verdict=outcome.verdict.value, code=outcome.decision.code, **shadow)

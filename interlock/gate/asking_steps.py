@@ -34,6 +34,7 @@ def propose_and_ask(conversation: str, calls: Sequence[Call], rules: Rules) -> G
     if rules.approvals is None or not ticket.questions:
         return ticket
     proposed = dict(zip(ticket.outcomes, calls, strict=True))
+    instead: dict[str, Call] = {}
     outcomes, allowed = dict(ticket.outcomes), dict(ticket.allowed)
     for _ in range(MAX_ANSWERS):
         again: dict[str, Call] = {}
@@ -47,6 +48,7 @@ def propose_and_ask(conversation: str, calls: Sequence[Call], rules: Rules) -> G
                     outcomes[call_id] = replace(outcomes[call_id], decision=decision, for_model=refusal(decision))
                 else:
                     again[call_id] = replace(came.instead or proposed[call_id], id=call_id)
+                    instead |= {call_id: again[call_id]} if came.instead else {}
         if not again:
             break
         beside = frozenset(one.number for one in allowed.values())
@@ -56,7 +58,7 @@ def propose_and_ask(conversation: str, calls: Sequence[Call], rules: Rules) -> G
         allowed.update(ticket.allowed)
         if not ticket.questions:
             break
-    return Ticket(conversation, outcomes, allowed, {} if not ticket.questions else ticket.questions)
+    return Ticket(conversation, outcomes, allowed, {} if not ticket.questions else ticket.questions, instead)
 
 
 def _heard_from_person(

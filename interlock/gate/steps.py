@@ -49,8 +49,8 @@ from interlock.model.decisions import (
     failure,
 )
 from interlock.model.digests import NO_DIGEST, Digest, content_digest, digest, voice_digest
-from interlock.model.document import Asked, Setting, asked, build, check_document, loose_receivers
-from interlock.model.entries import Decided, Entry, Failed, Observed
+from interlock.model.document import Asked, Mode, Setting, asked, build, check_document, loose_receivers
+from interlock.model.entries import Decided, Entry, Failed, Observed, Shadowed
 from interlock.model.fields import NOTHING_SEEN, Seen, left_out, look_at, words_of_arguments
 from interlock.model.labels import Label, label
 from interlock.model.look import Paths, look
@@ -97,6 +97,9 @@ class Rules:
         lists: the operator's allow-lists.
         grounding: origins that ground a value.
         approvals: how a person is asked; None when nobody can be asked here.
+        book: the operator's address book in normal form, to be shown to people.
+        mode: ``shadow`` decides and records, and lets every call run that is well-formed and leaves Interlock's own
+            files alone.
     """
 
     manifest: Manifest
@@ -110,6 +113,8 @@ class Rules:
     lists: AllowLists = NO_LISTS
     grounding: frozenset[Origin] = GROUNDING
     approvals: ApprovalRules | None = None
+    book: tuple[tuple[Kind, str], ...] = ()
+    mode: Mode = "enforce"
 
     _understood: dict[str | bytes, tuple[Verdict, tuple[Reason, ...]]] = field(default_factory=dict, compare=False)
 
@@ -137,9 +142,12 @@ class _Proposal:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
+    """``guarded``: the call would change Interlock's own files, or nobody knows whether it would."""
+
     decision: Decision
     document: Digest
     receivers: tuple[Digest, ...] = ()
+    guarded: bool = False
 
 
 def propose(
@@ -167,7 +175,7 @@ def propose(
     for number, proposal, decision in decided:
         call_id, tool = proposal.call_id, str(proposal.tool or MALFORMED)
         settled = proposal.settled
-        if decision.verdict is Verdict.ALLOW and proposal.asked is not None:
+        if decision.runs and proposal.asked is not None:
             asked_for = proposal.asked
             operands = settled.operands if settled is not None else ()
             allowed[call_id] = Allowed(number, asked_for.call, asked_for.spec, decision, asked_for.reads, operands)
@@ -189,6 +197,35 @@ def preview(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator
     except Exception as error:  # the same answer that propose gives
         decided = _refused_round(proposals, rules, error)
     return [decision for _, _, decision in decided]
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the policy alone says of a call in some state; ``asked`` is None when the call is malformed."""
+
+    asked: Asked | None
+    setting: Setting
+    decision: Decision
+
+
+def weigh(calls: Sequence[Call], state: State, now: datetime, rules: Rules) -> Generator[Effect, Any, list[Weighed]]:
+    """What the policy would say of a round of calls in a state that is given. Nothing is recorded, nobody is asked, and
+    no grant counts."""
+    proposals = yield from _located(_prepared(calls, rules), rules)
+    proposals = yield from _carrying(proposals, state.namespace)
+    valid = [one.asked for one in proposals if one.asked is not None]
+    setting = _setting(state, rules)
+    weighed: list[Weighed] = []
+    for proposal in proposals:
+        one = proposal.asked
+        if one is None:
+            reasons = () if proposal.problem is None else (proposal.problem,)
+            weighed.append(Weighed(None, setting, Decision(Verdict.DENY, reasons)))
+            continue
+        siblings = [other for other in valid if other is not one]
+        found = yield from _judge(one, siblings, setting, state, now, rules)
+        weighed.append(Weighed(one, setting, _doubtful(one, found.decision, state)))
+    return weighed
 
 
 def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseException) -> Generator[Effect, Any, Outcome]:
@@ -381,12 +418,15 @@ def _decide(
             siblings = valid[:place] + valid[place + 1 :]
             judgements.append((yield from _judge(one, siblings, setting, seen, now, rules)))
         this = Round(state, setting, rules.manifest, rules.approvals, stamp(now))
-        proposals, judgements = yield from _settled(proposals, valid, judgements, this)
+        if rules.mode == "shadow":
+            judgements = [_shadowed(one, judged_one, seen) for one, judged_one in zip(valid, judgements, strict=True)]
+        else:
+            proposals, judgements = yield from _settled(proposals, valid, judgements, this)
         decided = _numbered(proposals, judgements, state.calls)
         if not record:
             return decided
         for _, proposal, decision in decided:
-            if proposal.asked is not None and decision.verdict is Verdict.ALLOW:
+            if proposal.asked is not None and decision.runs:
                 yield from artifact_steps.labelled(proposal.asked, state)
         receivers = {id(one): judged_one.receivers for one, judged_one in zip(valid, judgements, strict=True)}
         entries: list[Entry] = []
@@ -423,6 +463,14 @@ def _settled(
     found = iter(settled)
     with_words = [one if one.asked is None else replace(one, settled=next(found)) for one in proposals]
     return with_words, [replace(j, decision=s.decision) for j, s in zip(judged_calls, settled, strict=True)]
+
+
+def _shadowed(one: Asked, judged_one: _Judged, state: State) -> _Judged:
+    """What would have been decided, and nothing comes of it: nobody is asked and no grant is used. Only Interlock's own
+    files are guarded all the same, and whatever might be one of them."""
+    decision = _doubtful(one, judged_one.decision, state)
+    stays = judged_one.guarded and decision.verdict is not Verdict.ALLOW
+    return replace(judged_one, decision=replace(decision, enforced=stays))
 
 
 _DOUBTFUL: Final = Reason(
@@ -503,6 +551,7 @@ def _setting(state: State, rules: Rules) -> Setting:
         lists=rules.lists,
         index=state.provenance,
         grounding=rules.grounding,
+        mode=rules.mode,
     )
 
 
@@ -511,15 +560,18 @@ def _judge(
 ) -> Generator[Effect, Any, _Judged]:
     document_digest = NO_DIGEST
     receivers: tuple[Digest, ...] = ()
+    guarded = True
     try:
         document = build(one, siblings, setting, now)
         check_document(document)  # before any engine sees it (T6)
+        guarded = document["call"]["control"] == "interlock"
         asked_bytes = pack(document)
         document_digest = digest("document", asked_bytes)
         seen = None if rules.looks_at is None else look(document, rules.looks_at)
         raw = yield Evaluate(asked_bytes, seen)
         verdict, reasons = rules.understood(raw)
-        if verdict is not Verdict.DENY and document["forecast"]["private"] and not document["call"]["grounded"]:
+        leaves = verdict is not Verdict.DENY or rules.mode == "shadow"
+        if leaves and document["forecast"]["private"] and not document["call"]["grounded"]:
             receivers = loose_receivers(one, setting)
     except Bug:
         raise
@@ -538,7 +590,7 @@ def _judge(
         document=document_digest,
         engine=rules.engine,
     )
-    return _Judged(decision, document_digest, receivers)
+    return _Judged(decision, document_digest, receivers, guarded)
 
 
 def _causes(one: Asked, siblings: Sequence[Asked], state: State) -> tuple[Cause, ...]:
@@ -562,7 +614,7 @@ def _numbered(proposals: Sequence[_Proposal], judgements: Sequence[_Judged], cal
 
 def _entry(
     number: int, proposal: _Proposal, decision: Decision, version: int, at: str, receivers: tuple[Digest, ...]
-) -> Decided:
+) -> Decided | Shadowed:
     one = proposal.asked
     verdict: Literal["allow", "ask", "deny"] = decision.verdict.value
     if one is None:
@@ -572,9 +624,10 @@ def _entry(
         return Decided(
             at, number, proposal.call_id, tool.server, tool.name, nothing_digest, verdict, decision.codes, version
         )
-    runs = decision.verdict is Verdict.ALLOW
+    runs = decision.runs
     nothing: tuple[Label, ...] = ()
-    return Decided(
+    kind = Decided if decision.enforced else Shadowed
+    return kind(
         at=at,
         number=number,
         call_id=proposal.call_id,
@@ -614,9 +667,7 @@ def _pages(decided: _Decided) -> tuple[tuple[int, str], ...]:
     return tuple(
         (number, page_of(one.asked.destinations, one.asked.reads))
         for number, one, decision in decided
-        if one.asked is not None
-        and decision.verdict is Verdict.ALLOW
-        and (one.asked.spec.untrusted or one.asked.spec.private)
+        if one.asked is not None and decision.runs and (one.asked.spec.untrusted or one.asked.spec.private)
     )
 
 
