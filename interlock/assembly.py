@@ -545,6 +545,19 @@ def scenario_parts(scenario: Scenario, folder: Path) -> Parts:
     return Parts(manifest, policies=policies, settings=scenario.settings)
 
 
+def shipped_scenarios() -> Path:
+    """Where the shipped stories of attacks are: inside an installed package, or among the tests of a checkout.
+
+    Raises:
+        Misconfigured: they are not there.
+    """
+    package = Path(__file__).resolve().parent
+    for place in (package / "_scenarios", package.parent / "tests" / "scenarios"):
+        if place.is_dir():
+            return place
+    raise Misconfigured("the shipped scenarios are not installed; install interlock again, or name a folder of attacks")
+
+
 def interlock_with(scenario: Scenario, folder: Path, source: Source) -> Interlock:
     """The Interlock of a scenario with one file of its bundle replaced: a mutant, which no loader would let pass."""
 
@@ -565,6 +578,11 @@ def interlock_recording(scenario: Scenario, folder: Path, wrap: Callable[[Engine
     parts = scenario_parts(scenario, folder)
     engine = wrap(EmbeddedEngine(bundled(parts)[1]))
     return Interlock._of(lambda: parts, engine, MemoryJournal(), FixedClock(scenario.time)), engine
+
+
+def interlock_over(parts: Parts, engine: Engine, clock: Clock, files: Files) -> Interlock:
+    """An Interlock of these parts around an engine that was made from them, with a journal in memory."""
+    return Interlock._of(lambda: parts, engine, MemoryJournal(), clock, files)
 
 
 _said: list[bool] = []

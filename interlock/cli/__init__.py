@@ -45,6 +45,9 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         "journal": Listed(
             "interlock.cli.journal:journal", "Verify journals, keep and compare their heads, export decisions."
         ),
+        "learn": Listed(
+            "interlock.cli.learn:command", "Propose what could be vouched for or declared, as a diff, from records."
+        ),
         "prove": Listed("interlock.cli.prove:prove", "Prove laws of the controls on every abstract document."),
         "replay": Listed(
             "interlock.cli.replay:command", "Replay recorded conversations: what would have been decided, and why."

@@ -61,7 +61,7 @@ class Remedy:
             told.append(f"another receiver, whom the person or the operator named: {', '.join(places)}")
         if self.typed:
             values = ", ".join(ascii(one) for one in self.typed.splitlines())
-            told.append(f"the person types, in their own words: {values}")
+            told.append(f"the person, if they mean it, types in their own words: {values}")
         if self.dropped:
             told.append(f"without {', '.join(map(ascii, self.dropped))}, which the manifest does not classify")
         if Change.NEW_CONVERSATION in self.changes:
