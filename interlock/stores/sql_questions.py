@@ -1,7 +1,7 @@
 """Open questions above SQL, so that a person may answer from another process.
 
-What is kept holds the arguments of calls, as nothing in the journal does. It is emptied when the question is closed; the
-row stays, since a service needs no right to delete anything.
+What is kept holds the arguments of calls, as nothing in the journal does. It is emptied when the question is closed.
+The row stays, since a service needs no right to delete anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from interlock.stores.sql import Cursor, Rows, Values, as_bytes, as_text
 from interlock.stores.sql_store import SqlStore
 
 T = TypeVar("T")
-_DROP: Final = "UPDATE interlock_questions SET body = ? WHERE namespace = ? AND conversation = ? AND question = ? AND length(body) > 0"
+_DROP: Final = (
+    "UPDATE interlock_questions SET body = ? WHERE namespace = ? AND conversation = ? AND question = ?"
+    " AND length(body) > 0"
+)
 _KEEP: Final = (
     "INSERT INTO interlock_questions (namespace, conversation, question, at, body) VALUES (?, ?, ?, ?, ?)"
     " ON CONFLICT (namespace, conversation, question) DO UPDATE SET at = excluded.at, body = excluded.body"
