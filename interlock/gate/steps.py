@@ -411,10 +411,12 @@ def _settled(
     proposals: Sequence[_Proposal], valid: Sequence[Asked], judgements: Sequence[_Judged], this: Round
 ) -> Generator[Effect, Any, tuple[list[_Proposal], list[_Judged]]]:
     """What persons have said of these calls. Nothing of it is looked for when the policy allows all of them."""
-    judged_calls = [
-        replace(judged_one, decision=_doubtful(one, judged_one.decision, this.state))
-        for one, judged_one in zip(valid, judgements, strict=True)
-    ]
+    judged_calls = list(judgements)
+    if this.state.doubts:
+        judged_calls = [
+            replace(judged_one, decision=_doubtful(one, judged_one.decision, this.state))
+            for one, judged_one in zip(valid, judgements, strict=True)
+        ]
     if all(one.decision.verdict is Verdict.ALLOW for one in judged_calls):
         return list(proposals), judged_calls
     numbers = [number for number, one in enumerate(proposals, this.state.calls + 1) if one.asked is not None]
