@@ -465,6 +465,8 @@ def read_parts(
     protected = [Path(path), *(folder / one for one in configuration.manifest)]
     key_file = getattr(configuration.journal, "key_file", "")
     protected += [folder / key_file] if key_file else []
+    secret_file = getattr(configuration.approvals, "secret_file", "")
+    protected += [folder / secret_file] if secret_file else []
     if workspace is None:
         return Parts(
             manifest,

@@ -47,6 +47,8 @@ PERMITS = "tests/unit/gate/test_permits.py"
 HOLES = "tests/laws/test_holes.py"
 ENGINES = "tests/agreement"
 CONVERSATION = "tests/unit/gate/test_conversation.py tests/regressions tests/laws/test_forks.py"
+ONE_YES = "tests/approvals/test_one_yes.py"
+GRANTS = "tests/laws/test_grants.py"
 SESSION = "tests/faults/test_session_file.py tests/faults/test_session_crashes.py"
 
 MUTATIONS = [
@@ -110,7 +112,7 @@ MUTATIONS = [
     Mutation(
         "an unknown destination does not talk back",
         f"{M}/document.py",
-        "or (destination.kind is Kind.UNKNOWN and bool(setting.voices))",
+        "or (one.kind is Kind.UNKNOWN and bool(self.voices))",
         "or False",
         DOCUMENT,
     ),
@@ -1260,6 +1262,203 @@ MUTATIONS = [
         "            if messages[: len(begun.prefix)] != begun.prefix:",
         "            if False:",
         "tests/laws/test_windows.py tests/unit/test_windows.py",
+    ),
+    # --- approvals
+    Mutation(
+        "a grant is never used up",
+        f"{M}/grants.py",
+        "replace(one, left=one.left - 1) if one.left > 1 else replace(one, left=0).took(Step.CONSUME)",
+        "one",
+        ONE_YES,
+    ),
+    Mutation(
+        "a used question may be answered again",
+        f"{M}/grants.py",
+        "        (Status.GRANTED, Step.CONSUME): Status.USED,",
+        "        (Status.GRANTED, Step.CONSUME): Status.PENDING,",
+        GRANTS,
+    ),
+    Mutation(
+        "a grant of another conversation counts",
+        f"{M}/grants.py",
+        "one.approved and entry.conversation == conversation and",
+        "one.approved and",
+        GRANTS,
+    ),
+    Mutation("a grant for other arguments", f"{M}/grants.py", "            and own.call == wanted.call\n", "", ONE_YES),
+    Mutation(
+        "a grant for another declaration of the tool",
+        f"{M}/grants.py",
+        "            and own.spec == wanted.spec\n",
+        "",
+        GRANTS,
+    ),
+    Mutation(
+        "a grant outlives its policy", f"{M}/grants.py", "            and own.revision == wanted.revision\n", "", GRANTS
+    ),
+    Mutation(
+        "labels that were not shown", f"{M}/grants.py", "            and wanted.labels <= own.labels\n", "", GRANTS
+    ),
+    Mutation(
+        "controls that did not ask before", f"{M}/grants.py", "            and wanted.codes <= own.codes\n", "", GRANTS
+    ),
+    Mutation("a grant has no end", f"{M}/grants.py", "            and self.at <= at < self.expires\n", "", GRANTS),
+    Mutation(
+        "files are not part of the binding",
+        f"{M}/grants.py",
+        "return self.fits_but_operands(wanted, at) and self.bound.operands == wanted.operands",
+        "return self.fits_but_operands(wanted, at)",
+        "tests/laws/test_grants.py tests/cases/test_case_054_file_changed_after_the_yes.py",
+    ),
+    Mutation(
+        "an expiry that a clock undoes", f"{M}/grants.py", "        if at >= one.expires:", "        if False:", ONE_YES
+    ),
+    Mutation(
+        "new labels leave a grant alive",
+        f"{M}/grants.py",
+        "elif not one.bound.labels.issuperset(labels):",
+        "elif False:",
+        "tests/machines/test_grant_machine.py",
+    ),
+    Mutation(
+        "a rewind leaves a grant alive",
+        f"{M}/state.py",
+        "            held = grants.voided(held, grants.REWOUND)",
+        "            pass",
+        ONE_YES,
+    ),
+    Mutation(
+        "what ends a grant leaves the version",
+        f"{M}/state.py",
+        "version=max(state.version, before.version + 1))",
+        "version=state.version)",
+        GRANTS,
+    ),
+    Mutation(
+        "a standing approval outlives a page",
+        f"{M}/state.py",
+        "over = _takes_back(before, entry) or _brings_untrusted(before, entry)",
+        "over = _takes_back(before, entry)",
+        "tests/approvals/test_standing.py",
+    ),
+    Mutation(
+        "a standing approval answers the trifecta",
+        f"{M}/standing.py",
+        " or not NEVER.isdisjoint(entry.codes)",
+        "",
+        "tests/approvals/test_standing.py",
+    ),
+    Mutation(
+        "a consumption that is not written",
+        f"{G}/steps.py",
+        "            entries += proposal.settled.before if proposal.settled is not None else ()\n",
+        "",
+        ONE_YES,
+    ),
+    Mutation(
+        "the last look at files is left out",
+        f"{G}/steps.py",
+        "        if sorted(now) == sorted(allowed.operands):",
+        "        if True:",
+        "tests/cases/test_case_054_file_changed_after_the_yes.py",
+    ),
+    Mutation(
+        "siblings in flight count against their batch",
+        f"{G}/steps.py",
+        "seen = _as_of(state, beside) if beside else state",
+        "seen = state",
+        ONE_YES,
+    ),
+    Mutation(
+        "a doubt is not said when the policy asks anyway",
+        f"{G}/steps.py",
+        "    if decision.verdict is Verdict.DENY or not state.doubts:",
+        "    if decision.verdict is not Verdict.ALLOW or not state.doubts:",
+        "tests/cases/test_case_145_repetition_is_a_question.py",
+    ),
+    Mutation(
+        "an answer that came too late",
+        f"{G}/asking_steps.py",
+        "if answer is not None and (ended - begun)",
+        "if False and (ended - begun)",
+        ONE_YES,
+    ),
+    Mutation(
+        "silence leaves the question open",
+        f"{G}/asking_steps.py",
+        '            yield from approval_steps.answer(conversation, question.id, "none", why)',
+        "            pass",
+        ONE_YES,
+    ),
+    Mutation(
+        "whoever has a yes already is asked for again",
+        f"{G}/approval_steps.py",
+        " if other >= place]",
+        "]",
+        "tests/cases/test_case_153_same_question_many_times.py",
+    ),
+    Mutation(
+        "three denials are not enough",
+        f"{G}/approval_steps.py",
+        "    if this.state.denials.get(shape, 0) >= ENOUGH:",
+        "    if False:",
+        ONE_YES,
+    ),
+    Mutation(
+        "a file that can't be read is approved",
+        f"{G}/approval_steps.py",
+        "    if unreadable(operands):",
+        "    if False:",
+        "tests/cases/test_case_054_file_changed_after_the_yes.py",
+    ),
+    Mutation(
+        "a folded question that was exchanged is shown",
+        f"{M}/question.py",
+        "if len(body) > MAX_QUESTION or question_digest(body) != wanted:",
+        "if len(body) > MAX_QUESTION:",
+        "tests/approvals/test_elsewhere.py",
+    ),
+    Mutation(
+        "bidirectional marks are shown",
+        f"{M}/escaping.py",
+        'frozenset({"Cc", "Cf",',
+        'frozenset({"Cc",',
+        "tests/cases/test_case_068_question_that_hides_the_argument.py",
+    ),
+    Mutation(
+        "a yes before the last page",
+        "interlock/approvals/terminal.py",
+        'if word == "yes" and last:',
+        'if word == "yes":',
+        "tests/approvals/test_terminal.py",
+    ),
+    Mutation(
+        "what was typed ahead counts",
+        "interlock/approvals/terminal.py",
+        "        _forget_what_was_typed(source)\n",
+        "",
+        "tests/approvals/test_terminal.py",
+    ),
+    Mutation(
+        "a pipe is a terminal",
+        "interlock/approvals/terminal.py",
+        "if not real or os.name",
+        "if os.name",
+        "tests/approvals/test_terminal.py",
+    ),
+    Mutation(
+        "a signature of a question answers",
+        "interlock/approvals/signing.py",
+        'message = f"interlock/{purpose}/v1\\0{timestamp}\\0".encode()',
+        'message = f"interlock/v1\\0{timestamp}\\0".encode()',
+        "tests/approvals/test_webhook.py",
+    ),
+    Mutation(
+        "an old answer is taken",
+        "interlock/approvals/signing.py",
+        "    if abs(now - int(timestamp)) > WINDOW:",
+        "    if False:",
+        "tests/approvals/test_webhook.py",
     ),
 ]
 

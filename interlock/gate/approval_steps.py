@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from interlock.errors import Conflict, InterlockError, Refused, Unavailable
+from interlock.errors import Bug, Conflict, Refused, Unavailable
 from interlock.gate.effects import (
     Append,
     DropQuestion,
@@ -193,7 +193,8 @@ def _asked(
     known = open_here.get(one.call.digest)
     if known is not None:  # identical calls of one batch: one question for all of them
         return Settled(replace(decision, question=known.id), question=known)
-    places = together[one.call.digest]
+    # Those before this one have a grant: a yes is not for them.
+    places = [other for other in together[one.call.digest] if other >= place]
     waits = pending_for(held, bound, this.at, len(places))
     name = waits or question_id(this.state.conversation, numbers[place], one.call.digest)
     expires = held[waits].expires if waits else later(this.at, rules.expiry)
@@ -329,7 +330,9 @@ def _forget(state: State, question: str) -> Generator[Effect, Any, None]:
     """What a call would send is kept no longer than somebody may have to look at it."""
     try:
         yield DropQuestion(state.namespace, state.conversation, question)
-    except InterlockError:
+    except Bug:
+        raise
+    except Exception:
         pass  # it is answered, and that is on record; what is still kept is dropped when somebody looks
 
 

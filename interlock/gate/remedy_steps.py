@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from interlock.errors import Bug
+from interlock.gate.asking_steps import not_run
 from interlock.gate.effects import Effect, LoadState, ReadClock
 from interlock.gate.steps import Rules, weigh
 from interlock.model.calls import Call
@@ -38,15 +39,21 @@ def remedied(
     proposed = {**dict(zip(ticket.outcomes, calls, strict=True)), **ticket.instead}
     outcomes = dict(ticket.outcomes)
     left = MAX_TRIES_OF_A_ROUND
-    for call_id, outcome in ticket.outcomes.items():
-        if outcome.pending or not (asks(outcome.decision) or can_be_helped(outcome.decision)):
-            continue
-        budget = min(left, MAX_TRIES)
-        found, used = yield from remedies_of(conversation, outcome.decision, (proposed[call_id],), rules, texts, budget)
-        left -= used
-        if found:
-            decision = replace(outcome.decision, remedies=found)
-            outcomes[call_id] = replace(outcome, decision=decision, for_model=refusal(decision))
+    try:
+        for call_id, outcome in ticket.outcomes.items():
+            decision = outcome.decision
+            if outcome.pending or not (asks(decision) or can_be_helped(decision)):
+                continue
+            budget = min(left, MAX_TRIES)
+            found, used = yield from remedies_of(conversation, decision, (proposed[call_id],), rules, texts, budget)
+            left -= used
+            if found:
+                decision = replace(decision, remedies=found)
+                outcomes[call_id] = replace(outcome, decision=decision, for_model=refusal(decision))
+    except BaseException:
+        # Cancelled meanwhile: nobody gets this ticket, so nothing of the round is run.
+        yield from not_run(conversation, ticket.allowed.values())
+        raise
     return replace(ticket, outcomes=outcomes)
 
 

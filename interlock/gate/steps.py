@@ -451,10 +451,12 @@ def _settled(
     proposals: Sequence[_Proposal], valid: Sequence[Asked], judgements: Sequence[_Judged], this: Round
 ) -> Generator[Effect, Any, tuple[list[_Proposal], list[_Judged]]]:
     """What persons have said of these calls. Nothing of it is looked for when the policy allows all of them."""
-    judged_calls = [
-        replace(judged_one, decision=_doubtful(one, judged_one.decision, this.state))
-        for one, judged_one in zip(valid, judgements, strict=True)
-    ]
+    judged_calls = list(judgements)
+    if this.state.doubts:
+        judged_calls = [
+            replace(judged_one, decision=_doubtful(one, judged_one.decision, this.state))
+            for one, judged_one in zip(valid, judgements, strict=True)
+        ]
     if all(one.decision.verdict is Verdict.ALLOW for one in judged_calls):
         return list(proposals), judged_calls
     numbers = [number for number, one in enumerate(proposals, this.state.calls + 1) if one.asked is not None]
@@ -482,14 +484,15 @@ _DOUBTFUL: Final = Reason(
 
 
 def _doubtful(one: Asked, decision: Decision, state: State) -> Decision:
-    """What may have happened already is not done again by itself."""
-    if decision.verdict is not Verdict.ALLOW or not state.doubts:
+    """What may have happened already is not done again by itself, and whoever is asked is told so."""
+    if decision.verdict is Verdict.DENY or not state.doubts:
         return decision
     if not one.spec.sends and one.spec.effect is Changes.NONE:
         return decision
     if one.call.digest not in state.doubts and NO_DIGEST not in state.doubts:
         return decision
-    return replace(decision, verdict=Verdict.ASK, reasons=(_DOUBTFUL,), causes=_causes(one, (), state))
+    reasons = tuple(sorted((*decision.reasons, _DOUBTFUL), key=lambda each: each.code))
+    return replace(decision, verdict=Verdict.ASK, reasons=reasons, causes=decision.causes or _causes(one, (), state))
 
 
 def _as_of(state: State, beside: frozenset[int]) -> State:

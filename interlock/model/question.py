@@ -158,7 +158,9 @@ class Answer:
     instead: Call | None = None
 
     def __post_init__(self) -> None:
-        if (self.verdict == "edit") != (self.instead is not None):
+        if self.verdict not in ("approve", "refuse", "edit") or type(self.by) is not str:
+            raise ValueError("an answer is approve, refuse or edit, and by whom is a text")
+        if (self.verdict == "edit") != isinstance(self.instead, Call):
             raise ValueError("an edit says what to do instead, and nothing else does")
 
 

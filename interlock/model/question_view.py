@@ -27,7 +27,7 @@ def lines(question: Question) -> list[str]:
     count = len(question.call_ids)
     if count > 1:
         found += _block("How often", [f"{count} identical calls; a yes lets each of them run once."])
-    found += _block("Who is named", [_receiver(one) for one in question.receivers])
+    found += _block("Who is named", [_receiver(one, question.filled) for one in question.receivers])
     found += _block("Arguments", list(_arguments(question)))
     found += _block("Files", [_operand(one) for one in shown(question.operands)])
     found += _block("What is in the conversation, or comes with this call", [_brought(one) for one in question.brought])
@@ -54,7 +54,7 @@ def summary(question: Question) -> str:
     values = [escaped(one.value) for one in question.receivers if one.role == "destination"]
     named = [one if len(one) <= 60 else f"{one[:60]}… ({len(one)} characters)" for one in values[:2]]
     more = [f"and {len(values) - 2} more"] if len(values) > 2 else []
-    return " ".join([_tool(question), "→" if named else "", ", ".join([*named, *more])]).strip()
+    return " ".join([_tool(question), "→" if named else "", ", ".join(named), *more]).strip()
 
 
 def _block(title: str, body: Sequence[str]) -> list[str]:
@@ -77,8 +77,11 @@ _ORIGINS: Final = {
 }
 
 
-def _receiver(one: Receiver) -> str:
-    words = [f"{one.role} {escaped(one.argument)}: {escaped(one.value)} ({one.kind}; {_ORIGINS.get(one.origin, '?')})"]
+def _receiver(one: Receiver, filled: Sequence[str]) -> str:
+    whose = _ORIGINS.get(one.origin, "?")
+    if one.origin == "unseen" and _top(one.argument) in filled:
+        whose = "a default of the tool; nobody named it"
+    words = [f"{one.role} {escaped(one.argument)}: {escaped(one.value)} ({one.kind}; {whose})"]
     if one.talks_back:
         words.append("Strangers' text in this conversation came from there.")
     if not one.value.isascii():
@@ -91,9 +94,12 @@ def _arguments(question: Question) -> Iterator[str]:
     if not payload:
         yield "none"
     for path, value in leaves(payload):
-        top = path.partition(".")[0].partition("[")[0]
-        default = ", a default that the call leaves out" if top in question.filled else ""
+        default = ", a default that the call leaves out" if _top(path) in question.filled else ""
         yield from _leaf(escaped(path), value, default)
+
+
+def _top(path: str) -> str:
+    return path.partition(".")[0].partition("[")[0]
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -25,7 +25,16 @@ from interlock.cli import COMMANDS
 from interlock.model import digests, entries
 from interlock.model.answers import MAX_REMEDIES
 from interlock.model.artifacts import KINDS
-from interlock.model.configuration import Configuration, MemoryChoice, PostgresChoice, SqliteChoice
+from interlock.model.configuration import (
+    Configuration,
+    MemoryChoice,
+    PauseChannel,
+    PostgresChoice,
+    SqliteChoice,
+    StoreChannel,
+    TerminalChannel,
+    WebhookChannel,
+)
 from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
 from interlock.model.scenario import CallStep, Scenario, Step, Story
@@ -219,6 +228,16 @@ def test_keys_of_the_journal() -> None:
         one = kinds[takers[0]].model_fields[name]
         default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
         assert row[2] == default, name
+
+
+def test_keys_of_approvals() -> None:
+    """Each key with the channels that take it."""
+    kinds = {"terminal": TerminalChannel, "store": StoreChannel, "pause": PauseChannel, "webhook": WebhookChannel}
+    rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "approvals.md", "checked: approval keys"))}
+    assert set(rows) == {name for model in kinds.values() for name in model.model_fields}
+    for name, row in rows.items():
+        takers = [kind for kind, model in kinds.items() if name in model.model_fields]
+        assert row[1] == ("all" if len(takers) == len(kinds) else ", ".join(takers)), name
 
 
 def test_keys_of_scenarios() -> None:
