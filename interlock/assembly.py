@@ -22,9 +22,10 @@ from interlock.gate.steps import Rules
 from interlock.gate.tools import Tool
 from interlock.model import manifest as manifests
 from interlock.model.digests import digest
+from interlock.model.document import Mode
 from interlock.model.markup import Syntax, read
 from interlock.model.operands import Operand
-from interlock.model.origins import GROUNDING, Origin, address_book, allow_lists
+from interlock.model.origins import GROUNDING, Origin, address_book, allow_lists, named_values
 from interlock.model.results import Outcome
 from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
@@ -114,6 +115,7 @@ class Parts:
         protected: files and folders that only the operator may change.
         unavailable: declared tools that may not run here.
         outbox: names of tools whose calls are drafted; for ``outbox_seconds`` a draft may be sent.
+        mode: ``shadow`` records decisions and enforces none of them.
     """
 
     manifest: manifests.Manifest
@@ -124,6 +126,7 @@ class Parts:
     unavailable: frozenset[ToolId] = frozenset()
     outbox: tuple[str, ...] = ()
     outbox_seconds: float = 86_400.0
+    mode: Mode = "enforce"
 
 
 class Interlock:
@@ -150,6 +153,7 @@ class Interlock:
         approvals: ApprovalRules | None = None,
         outbox: Iterable[str] = (),
         outbox_seconds: float = 86_400.0,
+        mode: Mode = "enforce",
     ) -> None:
         """
         Args:
@@ -172,6 +176,7 @@ class Interlock:
                 questions that ``guard.answer`` answers, for hosts that pause meanwhile.
             outbox: tools (``name`` or ``server/name``) whose calls are drafted instead of made: a person releases them,
                 and the host delivers them; see :meth:`outbox`. A draft may be sent for ``outbox_seconds``.
+            mode: ``shadow`` decides and records, and every call runs all the same; said in the log at each start.
 
         Raises:
             Misconfigured: nothing was built. Neither manifest nor tools: an interlock that knows no tool is a mistake.
@@ -186,7 +191,10 @@ class Interlock:
             protected=_paths("protected", protected),
             outbox=_names("outbox", outbox),
             outbox_seconds=float(outbox_seconds),
+            mode=mode,
         )
+        if mode not in ("enforce", "shadow"):
+            raise Misconfigured(f"mode is 'enforce' or 'shadow', not {mode!r}")
         if engine is not None and (parts.policies or set(parts.settings) - {"address_book"}):
             raise Misconfigured(
                 "an engine that is given brings its own controls and settings; leave policies and settings out"
@@ -346,7 +354,15 @@ class Interlock:
             grounding=GROUNDING | ({Origin.METADATA} if bundle_settings.metadata == "grounds" else frozenset()),
             approvals=self._approvals,
             outbox=_outbox_rules(parts),
+            book=named_values(bundle_settings.address_book.model_dump()),
+            mode=parts.mode,
         )
+        if parts.mode == "shadow" and getattr(self, "_mode", "") != "shadow":
+            _LOGGER.warning(
+                "SHADOW MODE: decisions are recorded and not enforced, and every call runs; remove the setting mode to"
+                " enforce them"
+            )
+        self._mode = parts.mode
         world = World(engine, journal, clock, files, artifacts=self._artifacts, drafts=self._drafts)
         if rules.outbox is not None:
             world = replace(world, operands=files if isinstance(files, Operands) else None)
@@ -513,7 +529,13 @@ def read_parts(
     protected += [folder / key_file] if key_file else []
     secret_file = getattr(configuration.approvals, "secret_file", "")
     protected += [folder / secret_file] if secret_file else []
-    parts = Parts(manifest, policies=tuple(policies), settings=configuration.settings, protected=tuple(protected))
+    parts = Parts(
+        manifest,
+        policies=tuple(policies),
+        settings=configuration.settings,
+        protected=tuple(protected),
+        mode=configuration.mode,
+    )
     if configuration.outbox is not None:
         seconds = float(configuration.outbox.expiry)
         parts = replace(parts, outbox=tuple(configuration.outbox.tools), outbox_seconds=seconds)
@@ -531,6 +553,7 @@ def read_parts(
         settings=settings,
         protected=(*protected, file),
         unavailable=narrowed.denied,
+        mode=configuration.mode,
     )
 
 
@@ -582,11 +605,25 @@ def scenario_parts(scenario: Scenario, folder: Path) -> Parts:
     """
     policies = tuple(folder / one for one in scenario.policies)
     if scenario.configuration:
-        parts = read_parts(folder / scenario.configuration)
+        # What a story expects is what is decided, so it is told as if decisions were enforced.
+        parts = replace(read_parts(folder / scenario.configuration), mode="enforce")
         return replace(parts, policies=(*parts.policies, *policies), settings={**parts.settings, **scenario.settings})
     inline = scenario.manifest
     manifest = Manifest.load(folder / inline) if isinstance(inline, str) else Manifest.parse(inline or {}, "manifest")
     return Parts(manifest, policies=policies, settings=scenario.settings)
+
+
+def shipped_scenarios() -> Path:
+    """Where the shipped stories of attacks are: inside an installed package, or among the tests of a checkout.
+
+    Raises:
+        Misconfigured: they are not there.
+    """
+    package = Path(__file__).resolve().parent
+    for place in (package / "_scenarios", package.parent / "tests" / "scenarios"):
+        if place.is_dir():
+            return place
+    raise Misconfigured("the shipped scenarios are not installed; install interlock again, or name a folder of attacks")
 
 
 def interlock_with(scenario: Scenario, folder: Path, source: Source) -> Interlock:
@@ -611,6 +648,11 @@ def interlock_recording(scenario: Scenario, folder: Path, wrap: Callable[[Engine
     return Interlock._of(lambda: parts, engine, MemoryJournal(), FixedClock(scenario.time)), engine
 
 
+def interlock_over(parts: Parts, engine: Engine, clock: Clock, files: Files) -> Interlock:
+    """An Interlock of these parts around an engine that was made from them, with a journal in memory."""
+    return Interlock._of(lambda: parts, engine, MemoryJournal(), clock, files)
+
+
 _said: list[bool] = []
 
 
@@ -625,4 +667,5 @@ def _say_once_that_memory_forgets() -> None:
 def _decided(outcome: Outcome) -> None:
     """Log a refusal, at no cost when nobody listens. Holds no argument values."""
     if _LOGGER.isEnabledFor(logging.INFO):
-        _log().info("decided", tool=outcome.tool, verdict=outcome.verdict.value, code=outcome.decision.code)
+        shadow = {} if outcome.decision.enforced else {"enforced": False}
+        _log().info("decided", tool=outcome.tool, verdict=outcome.verdict.value, code=outcome.decision.code, **shadow)

@@ -1344,7 +1344,7 @@ MUTATIONS = [
     Mutation(
         "a standing approval answers the trifecta",
         f"{M}/standing.py",
-        "            and NEVER.isdisjoint(codes)\n",
+        " or not NEVER.isdisjoint(entry.codes)",
         "",
         "tests/approvals/test_standing.py",
     ),

@@ -45,6 +45,9 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         "journal": Listed(
             "interlock.cli.journal:journal", "Verify journals, keep and compare their heads, export decisions."
         ),
+        "learn": Listed(
+            "interlock.cli.learn:command", "Propose what could be vouched for or declared, as a diff, from records."
+        ),
         "outbox": Listed("interlock.cli.outbox:outbox", "Show what is drafted instead of sent, release or reject it."),
         "prove": Listed("interlock.cli.prove:prove", "Prove laws of the controls on every abstract document."),
         "replay": Listed(

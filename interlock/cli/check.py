@@ -8,7 +8,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from interlock.assembly import bundled, read_parts
+from interlock.assembly import Parts, bundled, read_parts
 from interlock.cli.output import config_argument, console, existing, json_option, print_json
 from interlock.errors import InterlockError
 from interlock.model.manifest_lint import Finding, lint_manifest, names_nothing
@@ -42,6 +42,7 @@ def check(configuration: Path, workspace: Path | None, strict: bool, as_json: bo
                 console().print(f"[red]error[/red] {escape(line)}")
         raise SystemExit(2) from None
     findings = [
+        *_shadow(parts, configuration),
         *lint_manifest(parts.manifest),
         *lint_bundle(bundle),
         *names_nothing(constants(bundle), parts.manifest),
@@ -57,6 +58,14 @@ def check(configuration: Path, workspace: Path | None, strict: bool, as_json: bo
             f" revision {bundle.revision[7:19]}; {len(findings)} finding{'' if len(findings) == 1 else 's'}"
         )
     raise SystemExit(1 if findings and strict else 0)
+
+
+def _shadow(parts: Parts, configuration: Path) -> list[Finding]:
+    if parts.mode != "shadow":
+        return []
+    return [
+        Finding("shadow-mode", f"{configuration}: mode", "decisions are recorded and not enforced: every call runs")
+    ]
 
 
 def _show(findings: list[Finding]) -> None:

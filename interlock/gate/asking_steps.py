@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -10,14 +10,16 @@ from typing import Any, Final
 from interlock.errors import Bug, InterlockError
 from interlock.gate import approval_steps
 from interlock.gate.approval_steps import ApprovalRules
-from interlock.gate.effects import AskPerson, Effect, LoadState, ReadClock
+from interlock.gate.effects import Append, AskPerson, Effect, LoadState, ReadClock
 from interlock.gate.steps import Rules, propose
 from interlock.model.calls import Call
 from interlock.model.decisions import NO_ANSWER, REFUSED, Decision, Reason, Verdict, failure
+from interlock.model.entries import Failed
 from interlock.model.grants import ENOUGH, Status
 from interlock.model.question import Answer, Question
-from interlock.model.results import Ticket, printable, refusal
+from interlock.model.results import Allowed, Ticket, printable, refusal
 from interlock.model.state import State
+from interlock.model.times import stamp
 
 GRACE: Final = 5.0
 MAX_ANSWERS: Final = 8
@@ -34,29 +36,49 @@ def propose_and_ask(conversation: str, calls: Sequence[Call], rules: Rules) -> G
     if rules.approvals is None or not ticket.questions:
         return ticket
     proposed = dict(zip(ticket.outcomes, calls, strict=True))
+    instead: dict[str, Call] = {}
     outcomes, allowed = dict(ticket.outcomes), dict(ticket.allowed)
-    for _ in range(MAX_ANSWERS):
-        again: dict[str, Call] = {}
-        for question in {one.id: one for one in ticket.questions.values()}.values():
-            waiting = [call_id for call_id, one in ticket.questions.items() if one.id == question.id]
-            came = yield from _heard_from_person(conversation, question, rules.approvals)
-            for call_id in waiting:
-                if isinstance(came, Reason):
-                    last = yield from _is_enough(conversation, question.id)
-                    decision = _refused_by(outcomes[call_id].decision, came, last)
-                    outcomes[call_id] = replace(outcomes[call_id], decision=decision, for_model=refusal(decision))
-                else:
-                    again[call_id] = replace(came.instead or proposed[call_id], id=call_id)
-        if not again:
-            break
-        beside = frozenset(one.number for one in allowed.values())
-        ticket = yield from propose(conversation, list(again.values()), rules, beside)
-        proposed.update(again)
-        outcomes.update(ticket.outcomes)
-        allowed.update(ticket.allowed)
-        if not ticket.questions:
-            break
-    return Ticket(conversation, outcomes, allowed, {} if not ticket.questions else ticket.questions)
+    try:
+        for _ in range(MAX_ANSWERS):
+            again: dict[str, Call] = {}
+            for question in {one.id: one for one in ticket.questions.values()}.values():
+                waiting = [call_id for call_id, one in ticket.questions.items() if one.id == question.id]
+                came = yield from _heard_from_person(conversation, question, rules.approvals)
+                for call_id in waiting:
+                    if isinstance(came, Reason):
+                        last = yield from _is_enough(conversation, question.id)
+                        decision = _refused_by(outcomes[call_id].decision, came, last)
+                        outcomes[call_id] = replace(outcomes[call_id], decision=decision, for_model=refusal(decision))
+                    else:
+                        again[call_id] = replace(came.instead or proposed[call_id], id=call_id)
+                        instead |= {call_id: again[call_id]} if came.instead else {}
+            if not again:
+                break
+            beside = frozenset(one.number for one in allowed.values())
+            ticket = yield from propose(conversation, list(again.values()), rules, beside)
+            proposed.update(again)
+            outcomes.update(ticket.outcomes)
+            allowed.update(ticket.allowed)
+            if not ticket.questions:
+                break
+    except BaseException:
+        # Cancelled while a person was asked: nothing of the round was run, and nothing of it will be.
+        yield from not_run(conversation, allowed.values())
+        raise
+    return Ticket(conversation, outcomes, allowed, {} if not ticket.questions else ticket.questions, instead)
+
+
+def not_run(conversation: str, allowed: Iterable[Allowed]) -> Generator[Effect, Any, None]:
+    """The calls of a round that will not be made are no longer in flight, nor in doubt."""
+    try:
+        now: datetime = yield ReadClock()
+        entries = [Failed(stamp(now), one.number, False, "NotRun") for one in allowed]
+        if entries:
+            yield Append(conversation, entries, None)
+    except Bug:
+        raise
+    except Exception:
+        pass  # still in flight, so still in the exposure
 
 
 def _heard_from_person(

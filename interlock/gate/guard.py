@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from interlock.errors import Bug, Refused
-from interlock.gate import approval_steps, asking_steps, steps
+from interlock.gate import approval_steps, asking_steps, remedy_steps, steps
 from interlock.gate.artifact_steps import carried_by
 from interlock.gate.conversation import Conversation, Ledger
 from interlock.gate.drivers import Run, World, adrive, drive, spread
+from interlock.gate.effects import Effect
 from interlock.gate.steps import Rules
 from interlock.model.artifacts import KINDS
 from interlock.model.calls import Call
 from interlock.model.carried import Carried
-from interlock.model.decisions import Decision
+from interlock.model.decisions import Decision, Verdict
 from interlock.model.digests import content_digest, voice_digest
 from interlock.model.entries import Admitted
 from interlock.model.grants import Held
 from interlock.model.labels import label
 from interlock.model.marks import heard_in
+from interlock.model.messages import Role, Text
 from interlock.model.origins import parties
 from interlock.model.question import Question
+from interlock.model.remedies import MAX_TEXTS
 from interlock.model.results import Outcome, Ticket, ToolResult, printable
 from interlock.model.standing import Standing
 from interlock.ports import Store
@@ -34,6 +37,9 @@ from interlock.ports import Store
 _AROUND: ContextVar[tuple[Guard, ...]] = ContextVar("interlock_guards", default=())
 
 Decided = Callable[[Outcome], None]
+
+MAX_LOOKED_AT: Final = 64
+MAX_TYPED: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +85,14 @@ class Guard:
             A ticket with one outcome per call: refused calls have their result already, allowed ones are pending.
         """
         now = self._current()
-        return self._noted(drive(steps.propose(self.conversation.id, calls, now.rules), now.world))
+        ticket = drive(steps.propose(self.conversation.id, calls, now.rules), now.world)
+        return self._noted(drive(self._remedied(ticket, calls, now), now.world))
 
     async def apropose(self, *calls: Call) -> Ticket:
         """Like :meth:`propose`, for ports that must be awaited."""
         now = self._current()
-        return self._noted(await adrive(steps.propose(self.conversation.id, calls, now.rules), now.world))
+        ticket = await adrive(steps.propose(self.conversation.id, calls, now.rules), now.world)
+        return self._noted(await adrive(self._remedied(ticket, calls, now), now.world))
 
     def propose_and_ask(self, *calls: Call) -> Ticket:
         """Like :meth:`propose`; a person is asked at once about the calls that need one, before any of them runs.
@@ -93,13 +101,15 @@ class Guard:
             A ticket in which nothing waits for a person: what was approved is allowed, everything else is refused.
         """
         now = self._current()
-        return self._noted(drive(asking_steps.propose_and_ask(self.conversation.id, calls, now.rules), now.world))
+        ticket = drive(asking_steps.propose_and_ask(self.conversation.id, calls, now.rules), now.world)
+        return self._noted(drive(self._remedied(ticket, calls, now), now.world))
 
     async def apropose_and_ask(self, *calls: Call) -> Ticket:
         """Like :meth:`propose_and_ask`; whoever waits for a person does not hold up the event loop."""
         now = self._current()
         steps_to_take = asking_steps.propose_and_ask(self.conversation.id, calls, now.rules)
-        return self._noted(await adrive(steps_to_take, now.world))
+        ticket = await adrive(steps_to_take, now.world)
+        return self._noted(await adrive(self._remedied(ticket, calls, now), now.world))
 
     def answer(self, question: str, verdict: Literal["approve", "refuse"], *, by: str = "") -> Held:
         """Journal a person's answer to a question of this conversation, for hosts that pause while somebody decides.
@@ -159,9 +169,16 @@ class Guard:
         return await adrive(steps.observe(self.conversation.id, allowed, _result(result)), self._current().world)
 
     def preview(self, call: Call, *siblings: Call) -> Decision:
-        """What would be decided now. A dry run: nothing is recorded or put in flight."""
-        now = self._current()
-        return drive(steps.preview(self.conversation.id, (call, *siblings), now.rules), now.world)[0]
+        """What would be decided now. A dry run: nothing is recorded or put in flight.
+
+        A refusal says in ``remedies`` what would make the call allowed; each was put to the policy. They hold values,
+        for people: hand ``for_model`` of an outcome to the model, not these.
+        """
+        now, calls = self._current(), (call, *siblings)
+        decision = drive(steps.preview(self.conversation.id, calls, now.rules), now.world)[0]
+        texts = () if decision.verdict is Verdict.ALLOW else self._user_texts()
+        looking = remedy_steps.remedies_of(self.conversation.id, decision, calls, now.rules, texts)
+        return replace(decision, remedies=drive(looking, now.world)[0])
 
     def admit(self, text: str, *, labels: Iterable[str], source: str) -> str:
         """Let content enter that no tool brought. Its labels are on record before the text is returned.
@@ -289,6 +306,19 @@ class Guard:
         if allowed is None:
             return ticket.outcomes[call_id]
         return await adrive(steps.run_allowed(self.conversation.id, allowed), self._current().world, run)
+
+    def _remedied(self, ticket: Ticket, calls: Sequence[Call], now: Active) -> Generator[Effect, Any, Ticket]:
+        texts = () if len(ticket.allowed) == len(ticket.outcomes) else self._user_texts()
+        return remedy_steps.remedied(self.conversation.id, ticket, calls, now.rules, texts)
+
+    def _user_texts(self) -> tuple[str, ...]:
+        """A few of the texts that stand where the person types, newest first. Whether they did is in the journal."""
+        found = list[str]()
+        for message in reversed(self.conversation.messages[-MAX_LOOKED_AT:]):
+            if message.role in (Role.USER, Role.TOOL):
+                texts = [one.text for one in message.blocks if isinstance(one, Text) and len(one.text) <= MAX_TYPED]
+                found += reversed(texts)
+        return tuple(found[:MAX_TEXTS])
 
     def _noted(self, ticket: Ticket) -> Ticket:
         for outcome in ticket.outcomes.values():

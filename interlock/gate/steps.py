@@ -51,8 +51,8 @@ from interlock.model.decisions import (
     failure,
 )
 from interlock.model.digests import NO_DIGEST, Digest, content_digest, digest, voice_digest
-from interlock.model.document import Asked, Setting, asked, build, check_document, loose_receivers
-from interlock.model.entries import Decided, Entry, Failed, Observed
+from interlock.model.document import Asked, Mode, Setting, asked, build, check_document, loose_receivers
+from interlock.model.entries import Decided, Entry, Failed, Observed, Shadowed
 from interlock.model.fields import NOTHING_SEEN, Seen, left_out, look_at, words_of_arguments
 from interlock.model.labels import Label, label
 from interlock.model.look import Paths, look
@@ -100,6 +100,9 @@ class Rules:
         grounding: origins that ground a value.
         approvals: how a person is asked; None when nobody can be asked here.
         outbox: what is drafted instead of sent; None when nothing is.
+        book: the operator's address book in normal form, to be shown to people.
+        mode: ``shadow`` decides and records, and lets every call run that is well-formed and leaves Interlock's own
+            files alone.
     """
 
     manifest: Manifest
@@ -114,6 +117,8 @@ class Rules:
     grounding: frozenset[Origin] = GROUNDING
     approvals: ApprovalRules | None = None
     outbox: OutboxRules | None = None
+    book: tuple[tuple[Kind, str], ...] = ()
+    mode: Mode = "enforce"
 
     _understood: dict[str | bytes, tuple[Verdict, tuple[Reason, ...]]] = field(default_factory=dict, compare=False)
 
@@ -141,9 +146,12 @@ class _Proposal:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
+    """``guarded``: the call would change Interlock's own files, or nobody knows whether it would."""
+
     decision: Decision
     document: Digest
     receivers: tuple[Digest, ...] = ()
+    guarded: bool = False
 
 
 def propose(
@@ -171,7 +179,7 @@ def propose(
     for number, proposal, decision in decided:
         call_id, tool = proposal.call_id, str(proposal.tool or MALFORMED)
         settled = proposal.settled
-        if decision.verdict is Verdict.ALLOW and proposal.asked is not None:
+        if decision.runs and proposal.asked is not None:
             asked_for = proposal.asked
             operands = settled.operands if settled is not None else ()
             allowed[call_id] = Allowed(number, asked_for.call, asked_for.spec, decision, asked_for.reads, operands)
@@ -415,12 +423,17 @@ def _decide(
             siblings = valid[:place] + valid[place + 1 :]
             judgements.append((yield from _judge(one, siblings, setting, seen, now, rules)))
         this = Round(state, setting, rules.manifest, rules.approvals, stamp(now))
-        proposals, judgements = yield from _settled(proposals, valid, judgements, this, rules.outbox, record)
+        # A draft that is delivered is a release, which counts in any mode.
+        delivers = rules.outbox is not None and bool(rules.outbox.delivering)
+        if rules.mode == "shadow" and not delivers:
+            judgements = [_shadowed(one, judged_one, seen) for one, judged_one in zip(valid, judgements, strict=True)]
+        else:
+            proposals, judgements = yield from _settled(proposals, valid, judgements, this, rules.outbox, record)
         decided = _numbered(proposals, judgements, state.calls)
         if not record:
             return decided
         for _, proposal, decision in decided:
-            if proposal.asked is not None and decision.verdict is Verdict.ALLOW:
+            if proposal.asked is not None and decision.runs:
                 yield from artifact_steps.labelled(proposal.asked, state)
         receivers = {id(one): judged_one.receivers for one, judged_one in zip(valid, judgements, strict=True)}
         entries: list[Entry] = []
@@ -450,10 +463,12 @@ def _settled(
     record: bool,
 ) -> Generator[Effect, Any, tuple[list[_Proposal], list[_Judged]]]:
     """What persons have said of these calls. Nothing of it is looked for when the policy allows all of them."""
-    judged_calls = [
-        replace(judged_one, decision=_doubtful(one, judged_one.decision, this.state))
-        for one, judged_one in zip(valid, judgements, strict=True)
-    ]
+    judged_calls = list(judgements)
+    if this.state.doubts:
+        judged_calls = [
+            replace(judged_one, decision=_doubtful(one, judged_one.decision, this.state))
+            for one, judged_one in zip(valid, judgements, strict=True)
+        ]
     staged = [
         outbox is not None and outbox.stages(one.call.tool, judged_one.decision.verdict)
         for one, judged_one in zip(valid, judged_calls, strict=True)
@@ -479,6 +494,14 @@ def _settled(
     found = iter(settled)
     with_words = [one if one.asked is None else replace(one, settled=next(found)) for one in proposals]
     return with_words, [replace(j, decision=s.decision) for j, s in zip(judged_calls, settled, strict=True)]
+
+
+def _shadowed(one: Asked, judged_one: _Judged, state: State) -> _Judged:
+    """What would have been decided, and nothing comes of it: nobody is asked and no grant is used. Only Interlock's own
+    files are guarded all the same, and whatever might be one of them."""
+    decision = _doubtful(one, judged_one.decision, state)
+    stays = judged_one.guarded and decision.verdict is not Verdict.ALLOW
+    return replace(judged_one, decision=replace(decision, enforced=stays))
 
 
 _DOUBTFUL: Final = Reason(
@@ -560,6 +583,7 @@ def _setting(state: State, rules: Rules) -> Setting:
         lists=rules.lists,
         index=state.provenance,
         grounding=rules.grounding,
+        mode=rules.mode,
     )
 
 
@@ -568,15 +592,18 @@ def _judge(
 ) -> Generator[Effect, Any, _Judged]:
     document_digest = NO_DIGEST
     receivers: tuple[Digest, ...] = ()
+    guarded = True
     try:
         document = build(one, siblings, setting, now)
         check_document(document)  # before any engine sees it (T6)
+        guarded = document["call"]["control"] == "interlock"
         asked_bytes = pack(document)
         document_digest = digest("document", asked_bytes)
         seen = None if rules.looks_at is None else look(document, rules.looks_at)
         raw = yield Evaluate(asked_bytes, seen)
         verdict, reasons = rules.understood(raw)
-        if verdict is not Verdict.DENY and document["forecast"]["private"] and not document["call"]["grounded"]:
+        leaves = verdict is not Verdict.DENY or rules.mode == "shadow"
+        if leaves and document["forecast"]["private"] and not document["call"]["grounded"]:
             receivers = loose_receivers(one, setting)
     except Bug:
         raise
@@ -595,7 +622,7 @@ def _judge(
         document=document_digest,
         engine=rules.engine,
     )
-    return _Judged(decision, document_digest, receivers)
+    return _Judged(decision, document_digest, receivers, guarded)
 
 
 def _causes(one: Asked, siblings: Sequence[Asked], state: State) -> tuple[Cause, ...]:
@@ -619,7 +646,7 @@ def _numbered(proposals: Sequence[_Proposal], judgements: Sequence[_Judged], cal
 
 def _entry(
     number: int, proposal: _Proposal, decision: Decision, version: int, at: str, receivers: tuple[Digest, ...]
-) -> Decided:
+) -> Decided | Shadowed:
     one = proposal.asked
     verdict: Literal["allow", "ask", "deny"] = decision.verdict.value
     if one is None:
@@ -629,9 +656,10 @@ def _entry(
         return Decided(
             at, number, proposal.call_id, tool.server, tool.name, nothing_digest, verdict, decision.codes, version
         )
-    runs = decision.verdict is Verdict.ALLOW
+    runs = decision.runs
     nothing: tuple[Label, ...] = ()
-    return Decided(
+    kind = Decided if decision.enforced else Shadowed
+    return kind(
         at=at,
         number=number,
         call_id=proposal.call_id,
@@ -671,9 +699,7 @@ def _pages(decided: _Decided) -> tuple[tuple[int, str], ...]:
     return tuple(
         (number, page_of(one.asked.destinations, one.asked.reads))
         for number, one, decision in decided
-        if one.asked is not None
-        and decision.verdict is Verdict.ALLOW
-        and (one.asked.spec.untrusted or one.asked.spec.private)
+        if one.asked is not None and decision.runs and (one.asked.spec.untrusted or one.asked.spec.private)
     )
 
 

@@ -131,6 +131,7 @@ class Configuration(BaseModel):
 
     model_config = _STRICT
     version: Annotated[int, Field(ge=1, le=1)]
+    mode: Literal["enforce", "shadow"] = "enforce"
     manifest: list[str] = []
     policies: list[str] = []
     scenarios: list[str] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from interlock.errors import Refused
-from interlock.model.entries import Decided, Entry
+from interlock.model.entries import Entry, Ruling, Shadowed
 
 PATH = "interlock/entrypoint/answers"
 
@@ -29,11 +29,11 @@ def events(
     """
     pointers = [_parsed(one) for one in erase]
     for digest, entry in entries:
-        if isinstance(entry, Decided):
+        if isinstance(entry, Ruling):
             yield _erased(_event(digest, entry, namespace, conversation), pointers)
 
 
-def _event(digest: str, entry: Decided, namespace: str, conversation: str) -> dict[str, Any]:
+def _event(digest: str, entry: Ruling, namespace: str, conversation: str) -> dict[str, Any]:
     return {
         "labels": {"app": "interlock", "engine": entry.engine},
         "decision_id": digest,
@@ -50,6 +50,7 @@ def _event(digest: str, entry: Decided, namespace: str, conversation: str) -> di
         "result": {
             "verdict": entry.verdict,
             "codes": list(entry.codes),
+            "enforced": not isinstance(entry, Shadowed),
             "labels": sorted({*entry.private, *entry.untrusted, *entry.opens}),
         },
         "timestamp": entry.at,

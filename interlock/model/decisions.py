@@ -13,6 +13,7 @@ from typing import Final
 
 from interlock.model.digests import NO_DIGEST, Digest
 from interlock.model.labels import Label, Source
+from interlock.model.routes import Remedy
 
 
 class Verdict(StrEnum):
@@ -46,6 +47,8 @@ OPERAND_CHANGED: Final = "operand_changed"
 NOT_BINDABLE: Final = "not_bindable"
 ASKED_ENOUGH: Final = "asked_enough"
 IN_DOUBT: Final = "in_doubt"
+# The one control whose objections nothing may be advised against.
+CONTROL_PLANE: Final = "control_plane"
 # What came of the outbox.
 STAGED: Final = "staged"
 STAGING_FAILED: Final = "staging_failed"
@@ -78,7 +81,7 @@ class Reason:
         verdict: what this reason alone would give.
         for_model: what the model may be told; holds no argument values, no secrets, no way around.
         for_person: what a person is told; may name tools and labels.
-        remedies: names of routes that would lift the objection.
+        remedies: names of changes that may lift the objection, as the control says; see ``Decision.remedies``.
     """
 
     code: str
@@ -111,11 +114,12 @@ class Decision:
         manifest: digest of the manifest.
         document: digest of the document that was asked; empty when none was.
         engine: name of the engine; empty when none was asked.
-        enforced: False only in shadow mode.
+        enforced: False only in shadow mode, where the call runs all the same.
         question: id of the question that a person is asked, or was asked.
         grant: id of the approval that lets the call run; empty when the policy allows it by itself.
         terminal: calls of this shape were denied so often that the model is told to stop.
         draft: id of the draft that the call became, or that it delivers.
+        remedies: what would make it allowed; the policy was asked about each of them.
     """
 
     verdict: Verdict
@@ -130,6 +134,7 @@ class Decision:
     grant: str = ""
     terminal: bool = False
     draft: str = ""
+    remedies: tuple[Remedy, ...] = ()
 
     @property
     def who(self) -> Who:
@@ -155,12 +160,18 @@ class Decision:
         return self.verdict is Verdict.ASK and bool(self.draft)
 
     @property
+    def runs(self) -> bool:
+        """Does the call run? In shadow mode all do whose refusal is not enforced even there."""
+        return self.verdict is Verdict.ALLOW or not self.enforced
+
+    @property
     def approvable(self) -> bool:
         """Could a person's approval change the outcome? Never for a denial."""
         return self.verdict is Verdict.ASK
 
     @property
-    def remedies(self) -> tuple[str, ...]:
+    def candidates(self) -> tuple[str, ...]:
+        """Changes that the objecting controls name, whether or not they would help here."""
         return tuple(sorted({one for reason in self.reasons for one in reason.remedies}))
 
 

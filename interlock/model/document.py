@@ -90,6 +90,7 @@ _KindName = Literal[
     "secret",
     "unknown",
 ]
+Mode = Literal["enforce", "shadow"]
 _OriginName = Literal["user", "operator", "trusted", "metadata", "designated", "mixed", "untrusted", "unseen"]
 
 
@@ -161,7 +162,7 @@ class Document(TypedDict):
     forecast: Forecast
     tool: ToolPart
     call: CallPart
-    mode: Literal["enforce", "shadow"]
+    mode: Mode
 
 
 _PARTS: Final = (
@@ -281,6 +282,7 @@ class Setting:
         lists: the operator's allow-lists.
         index: the conversation's provenance.
         grounding: origins that ground a value.
+        mode: are decisions enforced here?
     """
 
     conversation: str
@@ -295,6 +297,7 @@ class Setting:
     lists: AllowLists = NO_LISTS
     index: Provenance = EMPTY
     grounding: frozenset[Origin] = GROUNDING
+    mode: Mode = "enforce"
 
     def origin(self, one: Destination) -> Origin:
         """Who vouches for an object, a party or a link here."""
@@ -410,7 +413,7 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
             "credentials": any(label in _CREDENTIALS for label in spec.private),
             "drip": not grounded and is_drip(setting, loose_receivers(one, setting)),
         },
-        "mode": "enforce",
+        "mode": setting.mode,
     }
 
 

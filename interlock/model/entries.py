@@ -84,8 +84,8 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """A call was decided. With verdict allow it also puts the call's labels in flight.
+class Ruling:
+    """What the policy says of a call; see :class:`Decided` and :class:`Shadowed`.
 
     Attributes:
         number: of the call in its conversation, from 1.
@@ -117,10 +117,34 @@ class Decided:
     revision: str = ""
     manifest: str = ""
     engine: str = ""
-    kind: Literal["decided"] = "decided"
     said: str = ""
     receivers: tuple[Digest, ...] = ()
     shape: Digest = NO_DIGEST
+
+    @property
+    def runs(self) -> bool:
+        """May the call run? Then its labels are in flight from here on."""
+        return self.verdict == "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Ruling):
+    """A call was decided. With verdict allow it also puts the call's labels in flight."""
+
+    kind: Literal["decided"] = "decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Shadowed(Ruling):
+    """In shadow mode: what would have been decided of a call. It runs whatever the verdict, so its labels are in
+    flight."""
+
+    kind: Literal["shadowed"] = "shadowed"
+
+    @property
+    def runs(self) -> bool:
+        """Always."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,6 +541,7 @@ Entry: TypeAlias = (
     | Typed
     | Admitted
     | Decided
+    | Shadowed
     | Observed
     | Failed
     | Resumed

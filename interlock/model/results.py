@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from interlock.errors import Refused
-from interlock.model.calls import FrozenCall
+from interlock.model.calls import Call, FrozenCall
 from interlock.model.canonical import MAX_DEPTH
 from interlock.model.decisions import Decision, Verdict, Who
+from interlock.model.routes import routes_for_model
 from interlock.model.tools import ToolSpec
 
 if TYPE_CHECKING:  # both are about calls, and need what this module has
@@ -95,12 +96,14 @@ class Ticket:
             ones are ``pending``.
         allowed: by call id, what may run.
         questions: by call id, what a person is asked; once it is answered, the same call proposed again may run.
+        instead: by call id, what a person proposed in place of a call.
     """
 
     conversation: str
     outcomes: Mapping[str, Outcome]
     allowed: Mapping[str, Allowed] = field(default_factory=dict)
     questions: Mapping[str, Question] = field(default_factory=dict)
+    instead: Mapping[str, Call] = field(default_factory=dict)
 
 
 # How an outcome calls the tool of a malformed call: its name may be text that someone else wrote.
@@ -192,7 +195,7 @@ def refusal(decision: Decision) -> str:
     # Only what decided: an approval that a milder control would be content with lifts no denial.
     decisive = [reason for reason in decision.reasons if reason.verdict is decision.verdict]
     why = " ".join(f"[{reason.code}] {reason.for_model}" for reason in decisive[:3])
-    return f"{opening} {why} {_LAST if decision.terminal else ''}".strip()
+    return f"{opening} {why} {_LAST if decision.terminal else routes_for_model(decision.remedies)}".strip()
 
 
 def failure_text(error: BaseException) -> str:

@@ -40,7 +40,9 @@ from interlock.model.entries import (
     Resumed,
     Rewritten,
     RolledBack,
+    Ruling,
     Sent,
+    Shadowed,
     Stood,
     Summarised,
     Taken,
@@ -207,7 +209,7 @@ def _applied(state: State, entry: Entry) -> State:
                 heard = replace(heard, provenance=hearing(state.provenance, entry.words))
             taint = _joined(state.taint, entry.labels, source)
             return replace(_doubted(heard, entry.doubts), version=state.version + 1, taint=taint)
-        case Decided():
+        case Decided() | Shadowed():
             return _decided(state, entry)
         case Observed():
             landed = _landed(
@@ -455,10 +457,10 @@ def _doubted(state: State, calls: Iterable[Digest]) -> State:
     return state if doubts == state.doubts else replace(state, doubts=doubts)
 
 
-def _decided(state: State, entry: Decided) -> State:
+def _decided(state: State, entry: Ruling) -> State:
     # INVARIANT: every decision bumps the version, so two writers can never give two calls the same number.
     calls, version = max(state.calls, entry.number), state.version + 1
-    if entry.verdict != "allow":  # a call that does not run adds no label
+    if not entry.runs:  # a call that does not run adds no label
         after = _with(state, state.taint, state.in_flight, version, calls)
         return replace(after, denials=grants.denied_again(state.denials, entry.shape)) if entry.shape else after
     tool = f"{entry.server}/{entry.tool}" if entry.server else entry.tool

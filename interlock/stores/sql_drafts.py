@@ -1,6 +1,7 @@
 """Drafts above SQL, so that a person may release them from another process.
 
-What is stored holds the arguments of calls, as nothing in the journal does. It is deleted when the draft is over.
+What is stored holds the arguments of calls, as nothing in the journal does. It is emptied when the draft is over.
+The row stays, since a service needs no right to delete anything.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ from interlock.stores.sql import Cursor, Rows, Values, as_bytes, as_text
 from interlock.stores.sql_store import SqlStore
 
 T = TypeVar("T")
-_DROP: Final = "DELETE FROM interlock_drafts WHERE namespace = ? AND conversation = ? AND draft = ?"
-_KEEP: Final = "INSERT INTO interlock_drafts (namespace, conversation, draft, at, body) VALUES (?, ?, ?, ?, ?)"
+_DROP: Final = (
+    "UPDATE interlock_drafts SET body = ? WHERE namespace = ? AND conversation = ? AND draft = ? AND length(body) > 0"
+)
+_KEEP: Final = (
+    "INSERT INTO interlock_drafts (namespace, conversation, draft, at, body) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (namespace, conversation, draft) DO UPDATE SET at = excluded.at, body = excluded.body"
+)
 _ONE: Final = "SELECT body FROM interlock_drafts WHERE namespace = ? AND conversation = ? AND draft = ?"
 _AT: Final = "SELECT at FROM interlock_drafts WHERE namespace = ? AND draft = ?"
 _STORED: Final = (
-    "SELECT at, conversation, draft FROM interlock_drafts WHERE namespace = ?"
+    "SELECT at, conversation, draft FROM interlock_drafts WHERE namespace = ? AND length(body) > 0"
     " AND (at > ? OR (at = ? AND draft > ?)) ORDER BY at, draft LIMIT ?"
 )
 
@@ -38,7 +44,6 @@ class SqlDrafts:
         key = _key(draft.question.namespace, draft.question.conversation, draft.id)
 
         def work(cursor: Cursor) -> None:
-            cursor.run(_DROP, key)
             cursor.run(_KEEP, (*key, draft.question.at.encode(), draft.encode()))
 
         self._done(lambda: self._database.transact(work))
@@ -46,7 +51,7 @@ class SqlDrafts:
     def draft(self, namespace: str, conversation: str, id: str) -> bytes | None:
         """See :meth:`interlock.ports.DraftStore.draft`."""
         rows = self._rows(_ONE, _key(namespace, conversation, id))
-        return as_bytes(rows[0][0]) if rows else None
+        return (as_bytes(rows[0][0]) or None) if rows else None
 
     def stored(self, namespace: str, *, after: str = "", limit: int = 100) -> tuple[tuple[str, str, str], ...]:
         """See :meth:`interlock.ports.DraftStore.stored`."""
@@ -61,7 +66,7 @@ class SqlDrafts:
     def drop(self, namespace: str, conversation: str, id: str) -> None:
         """See :meth:`interlock.ports.DraftStore.drop`."""
         key = _key(namespace, conversation, id)
-        self._done(lambda: self._database.transact(lambda cursor: cursor.run(_DROP, key)))
+        self._done(lambda: self._database.transact(lambda cursor: cursor.run(_DROP, (b"", *key))))
 
     def _rows(self, statement: str, values: Values) -> Rows:
         return self._done(lambda: self._database.rows(statement, values))

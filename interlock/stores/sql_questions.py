@@ -1,6 +1,7 @@
 """Open questions above SQL, so that a person may answer from another process.
 
-What is kept holds the arguments of calls, as nothing in the journal does. It is deleted when the question is closed.
+What is kept holds the arguments of calls, as nothing in the journal does. It is emptied when the question is closed.
+The row stays, since a service needs no right to delete anything.
 """
 
 from __future__ import annotations
@@ -15,12 +16,18 @@ from interlock.stores.sql import Cursor, Rows, Values, as_bytes, as_text
 from interlock.stores.sql_store import SqlStore
 
 T = TypeVar("T")
-_DROP: Final = "DELETE FROM interlock_questions WHERE namespace = ? AND conversation = ? AND question = ?"
-_KEEP: Final = "INSERT INTO interlock_questions (namespace, conversation, question, at, body) VALUES (?, ?, ?, ?, ?)"
+_DROP: Final = (
+    "UPDATE interlock_questions SET body = ? WHERE namespace = ? AND conversation = ? AND question = ?"
+    " AND length(body) > 0"
+)
+_KEEP: Final = (
+    "INSERT INTO interlock_questions (namespace, conversation, question, at, body) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (namespace, conversation, question) DO UPDATE SET at = excluded.at, body = excluded.body"
+)
 _ONE: Final = "SELECT body FROM interlock_questions WHERE namespace = ? AND conversation = ? AND question = ?"
 _AT: Final = "SELECT at FROM interlock_questions WHERE namespace = ? AND question = ?"
 _WAITING: Final = (
-    "SELECT conversation, question FROM interlock_questions WHERE namespace = ?"
+    "SELECT conversation, question FROM interlock_questions WHERE namespace = ? AND length(body) > 0"
     " AND (at > ? OR (at = ? AND question > ?)) ORDER BY at, question LIMIT ?"
 )
 
@@ -38,7 +45,6 @@ class SqlQuestions:
         key = _key(question.namespace, question.conversation, question.id)
 
         def work(cursor: Cursor) -> None:
-            cursor.run(_DROP, key)
             cursor.run(_KEEP, (*key, question.at.encode(), question.encode()))
 
         self._done(lambda: self._database.transact(work))
@@ -46,7 +52,7 @@ class SqlQuestions:
     def question(self, namespace: str, conversation: str, id: str) -> bytes | None:
         """See :meth:`interlock.ports.Questions.question`."""
         rows = self._rows(_ONE, _key(namespace, conversation, id))
-        return as_bytes(rows[0][0]) if rows else None
+        return (as_bytes(rows[0][0]) or None) if rows else None
 
     def waiting(self, namespace: str, *, after: str = "", limit: int = 100) -> tuple[tuple[str, str], ...]:
         """See :meth:`interlock.ports.Questions.waiting`."""
@@ -61,7 +67,7 @@ class SqlQuestions:
     def drop(self, namespace: str, conversation: str, id: str) -> None:
         """See :meth:`interlock.ports.Questions.drop`."""
         key = _key(namespace, conversation, id)
-        self._done(lambda: self._database.transact(lambda cursor: cursor.run(_DROP, key)))
+        self._done(lambda: self._database.transact(lambda cursor: cursor.run(_DROP, (b"", *key))))
 
     def _rows(self, statement: str, values: Values) -> Rows:
         return self._done(lambda: self._database.rows(statement, values))

@@ -62,5 +62,5 @@ IDLE = (
     " ORDER BY conversation LIMIT ?"
 )
 COUNT_MESSAGES = "SELECT namespace, COUNT(*) FROM interlock_messages WHERE length(body) > 0 GROUP BY namespace"
-ERASE_DRAFTS = "DELETE FROM interlock_drafts WHERE namespace = ? AND conversation = ?"
-ERASE_QUESTIONS = "DELETE FROM interlock_questions WHERE namespace = ? AND conversation = ?"
+ERASE_DRAFTS = "UPDATE interlock_drafts SET body = ? WHERE namespace = ? AND conversation = ?"
+ERASE_QUESTIONS = "UPDATE interlock_questions SET body = ? WHERE namespace = ? AND conversation = ?"

@@ -239,3 +239,31 @@ def test_asynchronous_guards_ask_without_holding_up_the_loop() -> None:
     asyncio.run(story())
     guard, sent = reader(locked(Later(YES))), Sent()
     assert guard.call("send", EVE, run=sent).decision.who is Who.NOBODY  # a coroutine that nobody awaited is no yes
+
+
+def test_t17_a_round_that_is_cancelled_while_a_person_is_asked() -> None:
+    """Nothing of it was made, so nothing of it is in flight or in doubt; the question waits for its end."""
+    begun: list[asyncio.Event] = []
+
+    class Slow(Person):
+        async def ask(self, question: Any, seconds: float) -> Any:
+            begun[0].set()
+            await asyncio.sleep(seconds)
+
+    async def story() -> None:
+        begun.append(asyncio.Event())
+        guard = reader(locked(Slow()))
+        calls = [Call("read_page", {}, "a"), Call("send", EVE, "b")]
+        ran: list[str] = []
+        task = asyncio.create_task(guard.abatch(calls, run=lambda name, _: ran.append(name)))
+        await begun[0].wait()
+        assert len(guard.conversation.state.in_flight) == 1
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        state = guard.conversation.state
+        assert (ran, state.in_flight, state.doubts) == ([], {}, frozenset())
+        assert "untrusted:web" not in guard.conversation.exposure
+        assert [one.status for one in state.questions.values()] == [Status.PENDING]
+
+    asyncio.run(story())

@@ -42,12 +42,12 @@ class Service:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                service.heard.append((dict(self.headers.items()), body))
                 self.send_response(service.status)
                 self.send_header("Content-Length", str(len(service.reply)))
                 self.send_header("Location", "/elsewhere")
                 self.end_headers()
                 self.wfile.write(service.reply)
-                service.heard.append((dict(self.headers.items()), body))
 
             def log_message(self, *_: Any) -> None:
                 """Quiet."""
@@ -140,7 +140,7 @@ def test_a_signed_answer_is_taken_once(tmp_path: Path) -> None:
 def test_what_the_service_returns_is_no_answer(tmp_path: Path, status: int, why: str) -> None:
     with desk(tmp_path) as (service, store, _):
         service.status, service.reply = status, b'{"answer": "approve"}'
-        thread, came, sent = asking(service, store, seconds=0.4)
+        thread, came, sent = asking(service, store, seconds=1.5)
         thread.join(20)
         assert (came[0].decision.code, sent.calls, len(service.heard)) == ("no_answer", [], 1)
         assert why in came[0].decision.reasons[0].for_person

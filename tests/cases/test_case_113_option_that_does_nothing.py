@@ -294,6 +294,10 @@ def test_every_argument_of_the_interlock(tmp_path: Path) -> None:
             got(did(fresh(locked(Manifest({}).joined(MANIFEST))), "calc")),
             got(did(fresh(locked({"a": {"returns": [], "egress": "none"}})), "calc")),
         ),
+        "mode": (
+            did(armed(locked(mode="shadow")), "send_email", EVIL).executed,
+            did(armed(locked(mode="enforce")), "send_email", EVIL).executed,
+        ),
         "policies": (
             got(did(fresh(locked(policies=[mine(tmp_path / "a", "input.tool.known == true")])), "calc")),
             got(did(fresh(locked(policies=[mine(tmp_path / "b", 'input.tool.name == "x"')])), "calc")),
