@@ -17,6 +17,7 @@ from rich.text import Text
 from interlock.approvals.elsewhere import Desk
 from interlock.approvals.terminal import Terminal
 from interlock.approvals.webhook import announcement
+from interlock.cli.approvals_report import report
 from interlock.cli.output import console, json_option, print_json
 from interlock.cli.stored import opened, which_store
 from interlock.errors import ApproverUnavailable, Misconfigured, Refused
@@ -33,6 +34,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 @click.group(help="Show the calls that wait for a person, and approve or refuse them.")
 def approvals() -> None:
     """See the help above."""
+
+
+approvals.add_command(report)
 
 
 def _where(command: _F) -> _F:
