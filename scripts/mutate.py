@@ -49,6 +49,9 @@ ENGINES = "tests/agreement"
 CONVERSATION = "tests/unit/gate/test_conversation.py tests/regressions tests/laws/test_forks.py"
 ONE_YES = "tests/approvals/test_one_yes.py"
 GRANTS = "tests/laws/test_grants.py"
+REMEDIES = "tests/laws/test_remedies.py"
+SHADOW = "tests/cases/test_case_156_shadow_mode.py"
+LEARN = "tests/unit/test_learn.py"
 SESSION = "tests/faults/test_session_file.py tests/faults/test_session_crashes.py"
 
 MUTATIONS = [
@@ -291,6 +294,135 @@ MUTATIONS = [
         "elif self._journal != journal and self._keeper is None:",
         "elif False:",
         "tests/unit/gate/test_conversation.py",
+    ),
+    # --- remedies
+    Mutation(
+        "whatever a control names is offered",
+        f"{G}/remedy_steps.py",
+        "return weighed[0].decision.verdict is Verdict.ALLOW",
+        "return bool(weighed)",
+        REMEDIES,
+    ),
+    Mutation(
+        "a remedy may end with a question",
+        f"{G}/remedy_steps.py",
+        "return weighed[0].decision.verdict is Verdict.ALLOW",
+        "return weighed[0].decision.verdict is not Verdict.DENY",
+        REMEDIES,
+    ),
+    Mutation(
+        "remedies are offered for the gate's own files",
+        f"{M}/remedies.py",
+        "if CONTROL_PLANE in decision.codes or not _FINAL",
+        "if not _FINAL",
+        REMEDIES,
+    ),
+    Mutation(
+        "approval is offered for the agent's files",
+        f"{G}/remedy_steps.py",
+        " and CONTROL_PLANE not in decision.codes",
+        "",
+        REMEDIES,
+    ),
+    Mutation(
+        "a person's no is worked around",
+        f"{M}/remedies.py",
+        "_FINAL: Final = GATE_CODES - {IN_DOUBT, ",
+        '_FINAL: Final = GATE_CODES - {IN_DOUBT, "refused", ',
+        REMEDIES,
+    ),
+    Mutation(
+        "trying knows no bound",
+        f"{G}/remedy_steps.py",
+        "if used >= budget:",
+        "if used >= 10**6:",
+        REMEDIES,
+    ),
+    Mutation(
+        "a round knows no bound",
+        f"{G}/remedy_steps.py",
+        "left -= used",
+        "left -= 0",
+        REMEDIES,
+    ),
+    Mutation(
+        "the model is told the value",
+        f"{M}/routes.py",
+        "told = dict.fromkeys(one.for_model for one",
+        "told = dict.fromkeys(one.for_person for one",
+        REMEDIES,
+    ),
+    # --- shadow mode
+    Mutation(
+        "own files are not guarded in shadow mode",
+        f"{G}/steps.py",
+        "stays = judged_one.guarded and decision.verdict is not Verdict.ALLOW",
+        "stays = False",
+        SHADOW,
+    ),
+    Mutation(
+        "what nobody could look at runs in shadow mode",
+        f"{G}/steps.py",
+        "    guarded = True\n    try:",
+        "    guarded = False\n    try:",
+        SHADOW,
+    ),
+    Mutation(
+        "persons are asked in shadow mode",
+        f"{G}/steps.py",
+        'if rules.mode == "shadow":\n            judgements',
+        "if False:\n            judgements",
+        SHADOW,
+    ),
+    Mutation(
+        "what was shadowed is in flight only if it was allowed",
+        f"{M}/entries.py",
+        "        return True\n\n\n@dataclass(frozen=True, slots=True)\nclass Observed",
+        '        return self.verdict == "allow"\n\n\n@dataclass(frozen=True, slots=True)\nclass Observed',
+        f"{SHADOW} tests/laws/test_state.py",
+    ),
+    Mutation(
+        "shadow mode is recorded like any other",
+        f"{G}/steps.py",
+        "kind = Decided if decision.enforced else Shadowed",
+        "kind = Decided",
+        SHADOW,
+    ),
+    Mutation(
+        "shadow mode is silent",
+        "interlock/assembly.py",
+        'if parts.mode == "shadow" and getattr',
+        "if False and getattr",
+        SHADOW,
+    ),
+    # --- learning
+    Mutation(
+        "attacks are not tried",
+        "interlock/learning/trials.py",
+        " or stories.admitted(some)",
+        "",
+        LEARN,
+    ),
+    Mutation(
+        "what a stranger named in another record is proposed",
+        "interlock/learning/proposals.py",
+        "            if key not in bad:",
+        "            if key:",
+        LEARN,
+    ),
+    Mutation(
+        "whom a person refused is proposed",
+        "interlock/learning/proposals.py",
+        'if call.refused or one["origin"] in STRANGERS',
+        'if one["origin"] in STRANGERS',
+        LEARN,
+    ),
+    Mutation(
+        "a changed file is not read again",
+        "interlock/learning/changes.py",
+        "== wanted",
+        "is not None",
+        LEARN,
     ),
     # --- answers and decisions
     Mutation(

@@ -158,7 +158,7 @@ def _remedies(decision: Decision) -> RenderableType:
     if decision.verdict is Verdict.ALLOW:
         return Text("")
     if not decision.remedies:
-        return Text("Nothing that was tried would make it allowed.", style="bold")
+        return Text("No change that the controls name would make it allowed.", style="bold")
     lines = [Text("It would be allowed with any one of:", style="bold")]
     lines += [Text(f"  {one.name}: {one.for_person}") for one in decision.remedies]
     return Group(*lines)

@@ -9,6 +9,7 @@ that is no bound.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,7 +26,8 @@ from interlock.gate.remedy_steps import MAX_TRIES_OF_A_ROUND
 from interlock.model.question import Answer, Question
 from interlock.model.remedies import MAX_TRIES
 from interlock.model.routes import Change, Remedy
-from interlock.model.settings import PRESETS
+from interlock.model.settings import PRESETS, parse_settings
+from interlock.policy.reference import ReferenceEngine
 from tests.ids import stable
 
 TOOLS: Mapping[str, Any] = {
@@ -55,6 +57,7 @@ TOOLS: Mapping[str, Any] = {
     "pay": {"returns": [], "egress": "none", "effect": "write", "parties": {"account": "account"}},
     "book": {"returns": [], "egress": "none", "effect": "add", "audience": "self", "parties": {"title": "words"}},
     "tunnel": {"returns": [], "egress": "none", "opens": ["egress:channel"]},
+    "upload": {"returns": [], "egress": "chosen", "effect": "write", "destinations": {"path": "path"}},
     "secrets": {"returns": ["private:credentials"], "egress": "none"},
     "notes": {"returns": ["private:notes"], "egress": "none"},
 }
@@ -115,8 +118,14 @@ def locked(items: tuple[tuple[str, Any], ...]) -> Interlock:
     return Interlock(manifest=MANIFEST, settings=dict(items), journal=MemoryJournal(), approvals=ApprovalRules())
 
 
-def begun(settings: Mapping[str, Any], labels: tuple[str, ...], typed: str, source: str = "somewhere") -> Guard:
-    lock = locked(tuple(sorted(settings.items())))
+def begun(
+    settings: Mapping[str, Any],
+    labels: tuple[str, ...],
+    typed: str,
+    source: str = "somewhere",
+    lock: Interlock | None = None,
+) -> Guard:
+    lock = lock or locked(tuple(sorted(settings.items())))
     guard = lock.guard(Conversation.user(typed) if typed else Conversation.new())
     for one in labels:
         guard.admit(f"words of a stranger about {one}", labels=[one], source=source)
@@ -151,6 +160,22 @@ def test_every_remedy_of_every_shipped_control_opens(case: Case) -> None:
     for remedy in outcome.decision.remedies:
         again = begun(case.settings, case.labels, case.typed, case.source)
         assert done(again, case.call, remedy, case.settings), f"{remedy.name}: {remedy.for_person}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.code}-{place}" for place, case in enumerate(CASES)])
+def test_t13_t14_other_engines_and_drivers_offer_the_same(case: Case) -> None:
+    offered = {}
+    values = parse_settings(dict(case.settings)).model_dump()
+    engine = ReferenceEngine(values, locked(tuple(sorted(case.settings.items()))).engine.controls)
+    plain = Interlock(manifest=MANIFEST, engine=engine, journal=MemoryJournal(), approvals=ApprovalRules())
+    for name in ("embedded", "reference", "asynchronous"):
+        guard = begun(case.settings, case.labels, case.typed, case.source)
+        if name == "reference":
+            guard = begun({}, case.labels, case.typed, case.source, plain)
+        ticket = asyncio.run(guard.apropose(case.call)) if name == "asynchronous" else guard.propose(case.call)
+        (outcome,) = ticket.outcomes.values()
+        offered[name] = [(one.name, one.for_person) for one in outcome.decision.remedies], outcome.for_model
+    assert offered["embedded"] == offered["reference"] == offered["asynchronous"]
 
 
 def test_every_control_that_names_a_change_has_its_case() -> None:
@@ -196,7 +221,7 @@ def calls(draw: st.DrawFn) -> Call:
     arguments: dict[str, Any] = {}
     for place in spec.get("destinations", {}):
         arguments[place] = draw(VALUES)
-    if "path" in arguments:
+    if "path" in arguments:  # of files, too, that decide
         arguments["path"] = draw(st.sampled_from(["a/b.txt", "interlock.toml", ".claude/settings.json", "../x"]))
     if "url" in arguments:
         arguments["url"] = draw(st.sampled_from(["http://evil.example/a", "https://corp.example/", "x"]))
@@ -241,6 +266,17 @@ def test_nothing_is_offered_for_the_control_plane(preset: str, path: str, labels
     assert outcome.decision.remedies == ()
     assert "would be allowed" not in outcome.for_model
     assert guard.preview(Call("write", {"path": path, "text": "x"})).remedies == ()
+
+
+def test_no_other_file_is_advised_instead_of_the_gates_own() -> None:
+    """With another path the call would be allowed, and that is nobody's business to say."""
+    guard = begun({}, (WEB,), "Put it into /srv/notes/a.txt please.")
+    for path in ("interlock.toml", ".claude/settings.json"):
+        (outcome,) = guard.propose(Call("upload", {"path": path})).outcomes.values()
+        assert {"control_plane", "steered_destination"} <= set(outcome.decision.codes)
+        assert outcome.decision.remedies == ()
+    (outcome,) = guard.propose(Call("upload", {"path": "b.txt"})).outcomes.values()
+    assert [one.replaced for one in outcome.decision.remedies[:1]] == [(("path", "/srv/notes/a.txt"),)]
 
 
 class Counting:
