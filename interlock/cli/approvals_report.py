@@ -77,19 +77,24 @@ def _recorded(file: Path, key: bytes) -> Sequence[Entry]:
 
 def _told(found: Report) -> Iterator[str]:
     whole = found.whole
-    yield f"{found.conversations} conversations, {found.calls} calls"
-    yield f"{whole.questions} questions, {found.asks_per_100_calls} per 100 calls; {found.ran} calls ran after a yes"
+    yield f"{_so_many(found.conversations, 'conversation')}, {_so_many(found.calls, 'call')}"
+    often = f"{_so_many(whole.questions, 'question')}, {found.asks_per_100_calls} per 100 calls"
+    yield f"{often}; {_so_many(found.ran, 'call')} ran after a yes"
     share = f"{100 * whole.approved / whole.answered:.0f} %" if whole.answered else "–"
     counts = f"approved {whole.approved} ({share}), refused {whole.refused}, edited {whole.edited}"
     yield f"answered {whole.answered}: {counts}"
     yield f"time to answer: {_time(whole, 0.5)} for half of them, {_time(whole, 0.9)} for nine of ten"
     yield f"not answered, so denied: {whole.unanswered}"
-    yield f"a rubber stamp would also have let run: {whole.stamped} calls"
+    yield f"a rubber stamp would also have let run: {_so_many(whole.stamped, 'call')}"
     if found.drafted:
         yield (
             f"outbox: drafted {found.drafted}, released {found.released}, rejected {found.rejected}, sent {found.sent}"
         )
     yield ""
+
+
+def _so_many(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _time(part: Part, share: float) -> str:

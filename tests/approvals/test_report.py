@@ -100,7 +100,7 @@ def test_the_command_on_files_and_a_store(tmp_path: Path) -> None:
     found = json.loads(run(str(tmp_path / "one.jsonl"), str(tmp_path / "two.session"), "--json").stdout)
     assert (found["conversations"], found["questions"], found["refused"]) == (2, 5, 2)
     text = run(str(tmp_path / "one.jsonl")).stdout
-    assert "4 questions, 66.7 per 100 calls; 1 calls ran after a yes" in text
+    assert "4 questions, 66.7 per 100 calls; 1 call ran after a yes" in text
     assert "a rubber stamp would also have let run: 3 calls" in text
 
     path = tmp_path / "private" / "store.db"
