@@ -52,6 +52,8 @@ GRANTS = "tests/laws/test_grants.py"
 REMEDIES = "tests/laws/test_remedies.py"
 SHADOW = "tests/cases/test_case_156_shadow_mode.py"
 LEARN = "tests/unit/test_learn.py"
+OUTBOX = "tests/outbox/test_outbox.py"
+OUTBOXES = "tests/machines/test_outbox_machine.py"
 SESSION = "tests/faults/test_session_file.py tests/faults/test_session_crashes.py"
 
 MUTATIONS = [
@@ -1591,6 +1593,148 @@ MUTATIONS = [
         "    if abs(now - int(timestamp)) > WINDOW:",
         "    if False:",
         "tests/approvals/test_webhook.py",
+    ),
+    # --- outbox
+    Mutation(
+        "outbox: a denial is drafted",
+        f"{G}/draft_steps.py",
+        "(tool in self.tools and verdict is not Verdict.DENY)",
+        "tool in self.tools",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: what an operator routes there runs",
+        f"{G}/steps.py",
+        "    if not any(staged) and all(",
+        "    if all(",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: a draft that is not released is delivered",
+        f"{G}/draft_steps.py",
+        "kept.status is not Status.RELEASED or not kept.at",
+        "not kept.at",
+        OUTBOXES,
+    ),
+    Mutation(
+        "outbox: a release that the policy denies by now is delivered",
+        f"{G}/draft_steps.py",
+        "        return Settled(replace(decision, draft=name), (Lapsed(this.at, name, DENIED),))",
+        "        pass",
+        OUTBOX,
+    ),
+    Mutation("outbox: nothing makes a release lapse", f"{G}/draft_steps.py", "    if why:", "    if False:", OUTBOX),
+    Mutation(
+        "outbox: a delivery is not on record beside its decision",
+        f"{G}/draft_steps.py",
+        "    return Settled(allowed, (Taken(this.at, name, number, one.call.digest),), operands=operands)",
+        "    return Settled(allowed, (), operands=operands)",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: a release asks no policy",
+        f"{G}/outbox_steps.py",
+        "        if decision.verdict is Verdict.DENY:",
+        "        if False:",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: a release under labels that were not shown",
+        f"{G}/outbox_steps.py",
+        "        if not own.labels <= set(shown):",
+        "        if False:",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: a tool that was declared anew",
+        f"{G}/outbox_steps.py",
+        "        if rules.manifest.spec(kept.bound.tool).digest != kept.bound.spec:",
+        "        if False:",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: staging that fails is no denial",
+        f"{G}/draft_steps.py",
+        '            return Settled(_refused(decision, STAGING_FAILED, f"it could not be drafted: {error}"))',
+        "            pass",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: a release outlives a rewind",
+        f"{M}/drafts.py",
+        "            if rewound:",
+        "            if False:",
+        f"{OUTBOX} {OUTBOXES}",
+    ),
+    Mutation(
+        "outbox: an expiry that a clock undoes",
+        f"{M}/drafts.py",
+        "        if one.status in WAITING and at >= one.expires:",
+        "        if False:",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: what was rejected can be released",
+        f"{M}/drafts.py",
+        "        (Status.DRAFTED, Step.REJECT): Status.REJECTED,\n",
+        "        (Status.DRAFTED, Step.REJECT): Status.DRAFTED,\n",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: a cut-off delivery waits again",
+        f"{M}/drafts.py",
+        "        (Status.TAKEN, Step.LOSE): Status.DOUBT,\n",
+        "        (Status.TAKEN, Step.LOSE): Status.RELEASED,\n",
+        f"{OUTBOX} {OUTBOXES}",
+    ),
+    Mutation(
+        "outbox: a stored draft that was exchanged is sent",
+        f"{M}/drafts.py",
+        "    if len(body) > MAX_QUESTION or body_digest(body) != wanted:",
+        "    if len(body) > MAX_QUESTION:",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: another file is sent than was released",
+        f"{M}/drafts.py",
+        "    if own.operands != wanted.operands:",
+        "    if False:",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: another policy than that of the release",
+        f"{M}/drafts.py",
+        "    if (own.revision, own.manifest) != (wanted.revision, wanted.manifest):",
+        "    if False:",
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: identical calls are several drafts",
+        f"{M}/drafts.py",
+        'if one.bound.call == call and one.status in WAITING), "")',
+        'if False), "")',
+        OUTBOX,
+    ),
+    Mutation(
+        "outbox: another namespace's draft is seen",
+        f"{S}/sql_drafts.py",
+        "SELECT at, conversation, draft FROM interlock_drafts WHERE namespace = ? AND",
+        "SELECT at, conversation, draft FROM interlock_drafts WHERE namespace <> ? AND",
+        "tests/outbox/test_stores.py -k sqlite",
+    ),
+    Mutation(
+        "report: a call that ran after a yes is counted twice",
+        f"{M}/approval_report.py",
+        "sum(one.number not in again | delivered for one in rulings)",
+        "len(rulings)",
+        "tests/approvals/test_report.py",
+    ),
+    Mutation(
+        "report: what was approved counts as a rubber stamp's",
+        f"{M}/approval_report.py",
+        ' if said != "approve" else 0',
+        "",
+        "tests/approvals/test_report.py",
     ),
 ]
 
