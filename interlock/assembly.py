@@ -353,7 +353,7 @@ class Interlock:
             lists=allow_lists(bundle_settings.own_domains, bundle_settings.hosts, bundle_settings.roots),
             grounding=GROUNDING | ({Origin.METADATA} if bundle_settings.metadata == "grounds" else frozenset()),
             approvals=self._approvals,
-            outbox=_outbox_rules(parts),
+            outbox=outbox_rules(parts),
             book=named_values(bundle_settings.address_book.model_dump()),
             mode=parts.mode,
         )
@@ -410,7 +410,7 @@ def drafts_only(journal: Journal | Store, namespace: str) -> Outbox:
     return Outbox(lambda: (world, None), namespace)
 
 
-def _outbox_rules(parts: Parts) -> OutboxRules | None:
+def outbox_rules(parts: Parts) -> OutboxRules | None:
     """Which tools are drafted. Raises Misconfigured: one of them is not declared, so its calls would be sent."""
     found = set()
     for name in parts.outbox:

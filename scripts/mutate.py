@@ -1610,11 +1610,11 @@ MUTATIONS = [
         OUTBOX,
     ),
     Mutation(
-        "outbox: a draft that is not released is delivered",
+        "outbox: a draft that a rival has taken is delivered",
         f"{G}/draft_steps.py",
         "kept.status is not Status.RELEASED or not kept.at",
         "not kept.at",
-        OUTBOXES,
+        OUTBOX,
     ),
     Mutation(
         "outbox: a release that the policy denies by now is delivered",

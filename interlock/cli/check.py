@@ -8,7 +8,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from interlock.assembly import Parts, bundled, read_parts
+from interlock.assembly import Parts, bundled, outbox_rules, read_parts
 from interlock.cli.output import config_argument, console, existing, json_option, print_json
 from interlock.errors import InterlockError
 from interlock.model.manifest_lint import Finding, lint_manifest, names_nothing
@@ -31,6 +31,7 @@ def check(configuration: Path, workspace: Path | None, strict: bool, as_json: bo
         parts = read_parts(existing(configuration), workspace)
         _, bundle = bundled(parts)
         EmbeddedEngine(bundle)
+        outbox_rules(parts)
         for one in (*parts.policies, *parts.guests):
             if one.is_dir():
                 find_tests(read_tests(one))  # a control in a file named *_test.rego would be loaded by nobody

@@ -15,6 +15,7 @@ from interlock.gate.artifact_steps import carried_by
 from interlock.gate.conversation import Conversation, Ledger
 from interlock.gate.drivers import Run, World, adrive, drive, spread
 from interlock.gate.effects import Effect
+from interlock.gate.outbox import Outbox
 from interlock.gate.steps import Rules
 from interlock.model.artifacts import KINDS
 from interlock.model.calls import Call
@@ -144,6 +145,17 @@ class Guard:
         """
         steps_to_take = approval_steps.stand(self.conversation.id, question, seconds, printable(by))
         return drive(steps_to_take, self._current().world)
+
+    def outbox(self) -> Outbox:
+        """What this conversation has drafted; see :meth:`interlock.Interlock.outbox`. For conversations that are kept
+        in a session this is the only way: their journal is there.
+        """
+
+        def current() -> tuple[World, Rules]:
+            now = self._current()
+            return now.world, now.rules
+
+        return Outbox(current, self.conversation.namespace, self.conversation.id)
 
     def ready(self, ticket: Ticket, call_id: str) -> Outcome | None:
         """Right before an allowed call runs: may it still? ``call`` and ``batch`` ask by themselves.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from interlock.errors import Refused, Tampered
+from interlock.errors import JournalUnavailable, Refused, Tampered
 from interlock.gate import outbox_steps
 from interlock.gate.drivers import Run, World, adrive, drive
 from interlock.gate.steps import Rules
@@ -77,8 +77,12 @@ class Outbox:
         Tampered: what is stored is not what was drafted.
     """
 
-    def __init__(self, current: Callable[[], tuple[World, Rules | None]], namespace: str) -> None:
-        """Use :meth:`interlock.Interlock.outbox`. Without rules drafts can be shown and rejected only.
+    def __init__(
+        self, current: Callable[[], tuple[World, Rules | None]], namespace: str, conversation: str | None = None
+    ) -> None:
+        """Use :meth:`interlock.Interlock.outbox`, or :meth:`interlock.Guard.outbox` for that of one ``conversation``.
+
+        Without rules drafts can be shown and rejected only.
 
         Raises:
             Refused: not a namespace.
@@ -92,6 +96,9 @@ class Outbox:
         self._store: DraftStore = world.drafts
         self._clock = world.clock
         self._current = current
+        self._only = conversation
+        # A conversation that is kept in a session has its journal there, and only its guard can reach it.
+        self._elsewhere = conversation is None and not isinstance(journal, Store)
 
     def drafts(self) -> list[Shown]:
         """What waits for a person, for its delivery, or is in doubt, oldest first; what is over is not stored any more
@@ -185,8 +192,19 @@ class Outbox:
     def _stored(self) -> Iterator[tuple[str, str, str]]:
         after = ""
         while page := self._store.stored(self.namespace, after=after):
-            yield from page
+            yield from (one for one in page if self._ours(one[1]))
             after = page[-1][2]
+
+    def _ours(self, conversation: str) -> bool:
+        if self._only is not None:
+            return conversation == self._only
+        if not self._elsewhere:
+            return True
+        try:
+            self._journal.state(conversation)
+        except JournalUnavailable:
+            return False
+        return True
 
     def _kept(self, conversation: str, name: str) -> Kept | None:
         return self._journal.state(conversation).drafts.get(name)

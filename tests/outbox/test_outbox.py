@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from interlock import ApprovalRules, Call, Conversation, Interlock, Manifest, MemoryJournal, tool
+from interlock import ApprovalRules, Call, Conversation, Interlock, Manifest, MemoryJournal, Session, tool
+from interlock.cli import cli
 from interlock.errors import Misconfigured, OutboxUnavailable, Refused, Tampered
 from interlock.gate.outbox import Delivered
 from interlock.model.draft_view import lines
 from interlock.model.drafts import MAX_OPEN, Status, read_draft
-from interlock.model.entries import Drafted
+from interlock.model.entries import Decided, Drafted
 from tests.approvals.desk import EVE, KIM, TOOLS, YES, Person, Sent, ToldClock, entries, kinds, locked, reader
 from tests.outbox.box import Runs, drafting, only, staging
 
@@ -316,6 +318,62 @@ def test_a_wrapped_tool_opens_for_the_delivery_only() -> None:
     assert (came.outcome.executed, came.outcome.error, ran) == (True, None, ["eve@evil.test"])
 
 
+def test_a_conversation_in_a_session_has_its_drafts_at_its_guard(tmp_path: Path) -> None:
+    lock = staging()
+    with Session.create(tmp_path / "s", Conversation()) as session:
+        guard = lock.guard(session.conversation)
+        guard.call("read_mail", {}, run=lambda: "mail")
+        assert guard.call("send", EVE, run=Sent()).decision.drafted
+        other = drafting(lock, KIM)
+        assert [one.draft.question.conversation for one in lock.outbox().drafts()] == [other.conversation.id]
+        box, runs = guard.outbox(), Runs()
+        box.release(only(box), "kim")
+        assert [one.outcome.executed for one in box.deliver(runs)] == [True]
+        assert runs.calls == [("send", EVE)]
+        (kept,) = guard.conversation.state.drafts.values()
+        assert kept.status is Status.SENT
+
+
+def test_shadow_mode_drafts_nothing_and_sends_a_release_at_most_once() -> None:
+    journal = MemoryJournal()
+    lock = staging(journal)
+    drafting(lock, EVE)
+    box, runs = lock.outbox(), Runs()
+    box.release(only(box), "kim")
+    shadow = staging(journal, lock._world[1], mode="shadow")
+    shadow._drafts = lock._drafts
+    shadow.reload()
+    for _ in range(2):
+        shadow.outbox().deliver(runs)
+    assert len(runs.calls) == 1
+    sent = Sent()
+    watched = shadow.guard(Conversation(clock=lock._world[1]))
+    watched.call("read_mail", {}, run=lambda: "mail")
+    assert watched.call("send", EVE, run=sent).executed
+    assert sent.calls == [EVE]
+
+
+def test_a_rival_that_was_first_leaves_nothing_to_deliver() -> None:
+    """The second one delivers between the first one's decision and its append."""
+    lock = staging()
+    guard = drafting(lock, EVE)
+    box, runs, rivals = lock.outbox(), Runs(), Runs()
+    box.release(only(box), "kim")
+    journal: Any = lock.journal
+    append, met = journal.append, []
+
+    def between(conversation: str, written: Any, *, expected: int | None = None) -> Any:
+        if not met and any(isinstance(one, Decided) for one in written):
+            met.append(True)
+            box.deliver(rivals)
+        return append(conversation, written, expected=expected)
+
+    journal.append = between
+    assert box.deliver(runs) == []
+    assert (runs.calls, rivals.calls) == ([], [("send", EVE)])
+    assert kinds(lock, guard)[-4:] == ["released", "taken", "decided", "observed"]  # the loser wrote nothing
+
+
 # --- staging that fails -------------------------------------------------------------------------------------------
 
 
@@ -420,10 +478,14 @@ def test_what_is_stored_is_what_was_drafted() -> None:
 # --- who is routed ------------------------------------------------------------------------------------------------
 
 
-def test_a_tool_that_nobody_declared_can_not_be_routed() -> None:
+def test_a_tool_that_nobody_declared_can_not_be_routed(tmp_path: Path) -> None:
     manifest = Manifest.parse({"version": 1, "tools": TOOLS})
     with pytest.raises(Misconfigured, match="no tool is called 'sned'"):
         Interlock(manifest=manifest, journal=MemoryJournal(), outbox=["sned"])
+    misspelt = tmp_path / "interlock.toml"
+    misspelt.write_text('version = 1\n[outbox]\ntools = ["sned"]\n[tools.send]\nreturns = []\negress = "chosen"\n')
+    checked = CliRunner().invoke(cli, ["check", str(misspelt)])
+    assert (checked.exit_code, "no tool is called 'sned'" in checked.output) == (2, True)
     with pytest.raises(Misconfigured, match="takes a list"):
         Interlock(manifest=manifest, journal=MemoryJournal(), outbox="send")
     with pytest.raises(Misconfigured, match="at most 30 days"):
