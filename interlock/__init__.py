@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from interlock.assembly import Interlock, Manifest
     from interlock.errors import Bug, InterlockError, NotPermitted
+    from interlock.gate.approval_steps import ApprovalRules
     from interlock.gate.conversation import Conversation
     from interlock.gate.guard import Guard
     from interlock.gate.identity import Identities
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from interlock.model.history import History, TokenBudget
     from interlock.model.labels import Taint
     from interlock.model.messages import Message, ToolUse
+    from interlock.model.question import Answer, Question
     from interlock.model.results import Outcome, Ticket, ToolResult
     from interlock.sessions import Session
     from interlock.stores.memory import MemoryJournal
 
 __all__ = [
+    "Answer",
+    "ApprovalRules",
     "Bug",
     "Call",
     "Conversation",
@@ -39,6 +43,7 @@ __all__ = [
     "Message",
     "NotPermitted",
     "Outcome",
+    "Question",
     "Session",
     "Taint",
     "Ticket",
@@ -52,6 +57,8 @@ __all__ = [
 # Loaded when they are asked for: pytest imports this package for its plugin in every project that has Interlock
 # installed, and the command line wants to answer before an engine is loaded.
 _PLACES: Final = {
+    "Answer": "interlock.model.question",
+    "ApprovalRules": "interlock.gate.approval_steps",
     "Bug": "interlock.errors",
     "Call": "interlock.model.calls",
     "Conversation": "interlock.gate.conversation",
@@ -66,6 +73,7 @@ _PLACES: Final = {
     "Message": "interlock.model.messages",
     "NotPermitted": "interlock.errors",
     "Outcome": "interlock.model.results",
+    "Question": "interlock.model.question",
     "Session": "interlock.sessions",
     "Taint": "interlock.model.labels",
     "Ticket": "interlock.model.results",

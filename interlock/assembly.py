@@ -12,31 +12,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from interlock.errors import ManifestError, Misconfigured, PolicyError
+from interlock.gate.approval_steps import ApprovalRules
 from interlock.gate.conversation import Conversation, SystemClock
+from interlock.gate.draft_steps import OutboxRules
 from interlock.gate.drivers import World
 from interlock.gate.effects import Append, Effect
 from interlock.gate.guard import Active, Guard
+from interlock.gate.outbox import Outbox
 from interlock.gate.steps import Rules
 from interlock.gate.tools import Tool
 from interlock.model import manifest as manifests
 from interlock.model.digests import digest
+from interlock.model.document import Mode
 from interlock.model.markup import Syntax, read
-from interlock.model.origins import GROUNDING, Origin, address_book, allow_lists
+from interlock.model.operands import Operand
+from interlock.model.origins import GROUNDING, Origin, address_book, allow_lists, named_values
 from interlock.model.results import Outcome
 from interlock.model.tools import ToolId, ToolSpec
 from interlock.policy.bundle import Bundle, assemble
 from interlock.policy.choice import chosen_engine
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.sources import Source, read_folder, shipped_directory, shipped_sources
-from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
+from interlock.ports import Approver, Artifacts, Clock, DraftStore, Engine, Files, Journal, Operands, Questions, Store
 from interlock.stores.choice import opened_store
 from interlock.stores.memory import MemoryJournal
 from interlock.stores.memory_artifacts import MemoryArtifacts
+from interlock.stores.memory_drafts import MemoryDrafts
+from interlock.stores.memory_questions import MemoryQuestions
+from interlock.stores.operand_files import MAX_ALL, read_operand
 
 if TYPE_CHECKING:  # loaded when they are needed: an agent that builds its manifest in code needs none of them
     import structlog
 
-    from interlock.model.configuration import Configuration, EmbeddedChoice, OpaChoice
+    from interlock.model.configuration import ApprovalChoice, Configuration, EmbeddedChoice, OpaChoice
     from interlock.model.scenario import Scenario
     from interlock.model.settings import Settings
     from interlock.policy.bundle_files import OpenBundle
@@ -91,6 +99,14 @@ class LocalFiles:
                 continue
         return tuple(found)
 
+    def operands(self, paths: Sequence[str]) -> tuple[Operand, ...]:
+        """See :meth:`interlock.ports.Operands.operands`. Here files are opened and read, once a person is asked."""
+        found, room = [], MAX_ALL
+        for path in paths:
+            found.append(read_operand(path, self._base, room))
+            room -= found[-1].size
+        return tuple(found)
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -105,6 +121,8 @@ class Parts:
         engine: which engine answers; the embedded one when none was chosen.
         folder: what the files of the engine are relative to.
         opened: the bundle that holds the operator's controls and settings, if they come in one.
+        outbox: names of tools whose calls are drafted; for ``outbox_seconds`` a draft may be sent.
+        mode: ``shadow`` records decisions and enforces none of them.
     """
 
     manifest: manifests.Manifest
@@ -116,6 +134,9 @@ class Parts:
     engine: EmbeddedChoice | OpaChoice | None = None
     folder: Path = field(default_factory=Path)
     opened: OpenBundle | None = None
+    outbox: tuple[str, ...] = ()
+    outbox_seconds: float = 86_400.0
+    mode: Mode = "enforce"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +174,11 @@ class Interlock:
         artifacts: Artifacts | None = None,
         telemetry: Telemetry | None = None,
         protected: Iterable[str | os.PathLike[str]] = (),
+        approver: Approver | None = None,
+        approvals: ApprovalRules | None = None,
+        outbox: Iterable[str] = (),
+        outbox_seconds: float = 86_400.0,
+        mode: Mode = "enforce",
     ) -> None:
         """
         Args:
@@ -170,6 +196,13 @@ class Interlock:
                 nobody has begun can vouch for nothing: whatever is read there is every leg.
             telemetry: told of every guarded call after it is on record, to make spans of it (``interlock.telemetry``).
             protected: more files and folders that only Interlock's operator may change.
+            approver: a way to a person, who is asked about calls that the policy asks about. Without one such calls are
+                denied, because nobody answers.
+            approvals: how long is waited, and how long a yes is good. Given without an approver, ``propose`` makes
+                questions that ``guard.answer`` answers, for hosts that pause meanwhile.
+            outbox: tools (``name`` or ``server/name``) whose calls are drafted instead of made: a person releases them,
+                and the host delivers them; see :meth:`outbox`. A draft may be sent for ``outbox_seconds``.
+            mode: ``shadow`` decides and records, and every call runs all the same; said in the log at each start.
 
         Raises:
             Misconfigured: nothing was built. Neither manifest nor tools: an interlock that knows no tool is a mistake.
@@ -182,11 +215,17 @@ class Interlock:
             policies=_paths("policies", policies),
             settings=dict(settings or {}),
             protected=_paths("protected", protected),
+            outbox=_names("outbox", outbox),
+            outbox_seconds=float(outbox_seconds),
+            mode=mode,
         )
+        if mode not in ("enforce", "shadow"):
+            raise Misconfigured(f"mode is 'enforce' or 'shadow', not {mode!r}")
         if engine is not None and (parts.policies or set(parts.settings) - {"address_book"}):
             raise Misconfigured(
                 "an engine that is given brings its own controls and settings; leave policies and settings out"
             )
+        self._approving(approver, approvals)
         self._begin(lambda: parts, engine, journal, clock, files, artifacts, telemetry)
 
     @classmethod
@@ -201,6 +240,7 @@ class Interlock:
         files: Files | None = None,
         artifacts: Artifacts | None = None,
         telemetry: Telemetry | None = None,
+        approver: Approver | None = None,
     ) -> Self:
         """Build from the operator's ``interlock.toml``.
 
@@ -208,6 +248,7 @@ class Interlock:
             workspace: a narrowing file of a project: it may add labels, controls and denials, and nothing else.
             journal: instead of the one that the file names. A reload never opens another one.
             telemetry: instead of the collector that the file names; the same holds for it.
+            approver: instead of the channel that the file names. A reload never opens another one.
 
         Raises:
             Misconfigured: any file is wrong, or the store was not migrated; nothing was built.
@@ -226,7 +267,9 @@ class Interlock:
             opened = journal = opened_store(chosen.journal, folder) if chosen.journal is not None else None
         try:
             parts = lambda: read_parts(operators, narrowing, specs)  # noqa: E731 - read anew by each reload
-            return cls._of(parts, None, journal, clock, files, artifacts, telemetry)
+            self = cls._of(parts, None, journal, clock, files, artifacts, telemetry)
+            self._asking(chosen.approvals, folder, approver)
+            return self
         except BaseException:
             if isinstance(opened, Store):
                 opened.close()
@@ -257,6 +300,8 @@ class Interlock:
         artifacts: Artifacts | None,
         telemetry: Telemetry | None,
     ) -> None:
+        if not hasattr(self, "_approver"):
+            self._approving(None, None)
         if journal is None:
             journal = MemoryJournal()
             _say_once_that_memory_forgets()
@@ -265,6 +310,24 @@ class Interlock:
         self._world = (journal, clock or SystemClock(), files or LocalFiles())
         self._artifacts = artifacts or _artifacts_beside(journal)
         self._telemetry = telemetry
+        self._questions = _questions_beside(journal)
+        self._drafts = _drafts_beside(journal)
+        self._active = self._assembled()
+
+    def _approving(self, approver: Approver | None, approvals: ApprovalRules | None) -> None:
+        self._approver = approver
+        self._approvals = approvals or (ApprovalRules() if approver is not None else None)
+
+    def _asking(self, choice: ApprovalChoice | None, folder: Path, approver: Approver | None) -> None:
+        """Whom the operator's file lets ask. Without ``[approvals]`` and without an approver nobody is asked."""
+        rules = None
+        if choice is not None:
+            from interlock.approvals.choice import approver_of, rules_of  # loaded late: few processes ask anybody
+
+            rules = rules_of(choice)
+            if approver is None:
+                approver = approver_of(choice, folder, self.journal, self._questions, self._world[1])
+        self._approving(approver, rules)
         self._active = self._assembled()
 
     @property
@@ -291,6 +354,14 @@ class Interlock:
             WrongJournal: the conversation writes to another journal already.
         """
         return Guard(conversation, lambda: self._active, _decided)
+
+    def outbox(self, namespace: str = "default") -> Outbox:
+        """What is drafted in a namespace: a person releases or rejects it, and the host delivers it.
+
+        Raises:
+            Refused: not a namespace.
+        """
+        return Outbox(lambda: (self._active.world, self._active.rules), namespace)
 
     def reload(self) -> str:
         """Read configuration, manifest files and controls again, and replace all of them or nothing.
@@ -324,11 +395,28 @@ class Interlock:
             looks_at=getattr(engine, "looks_at", None),
             lists=allow_lists(bundle_settings.own_domains, bundle_settings.hosts, bundle_settings.roots),
             grounding=GROUNDING | ({Origin.METADATA} if bundle_settings.metadata == "grounds" else frozenset()),
+            approvals=self._approvals,
+            outbox=outbox_rules(parts),
+            book=named_values(bundle_settings.address_book.model_dump()),
+            mode=parts.mode,
         )
-        if self._telemetry is None:
-            return Active(World(engine, journal, clock, files, artifacts=self._artifacts), rules)
-        watched = _Watched(engine, journal, clock, files, artifacts=self._artifacts, telemetry=self._telemetry)
-        return Active(watched, rules)
+        if parts.mode == "shadow" and getattr(self, "_mode", "") != "shadow":
+            _LOGGER.warning(
+                "SHADOW MODE: decisions are recorded and not enforced, and every call runs; remove the setting mode to"
+                " enforce them"
+            )
+        self._mode = parts.mode
+        world = World(engine, journal, clock, files, artifacts=self._artifacts, drafts=self._drafts)
+        if self._telemetry is not None:
+            world = _Watched(
+                engine, journal, clock, files, artifacts=self._artifacts, drafts=self._drafts, telemetry=self._telemetry
+            )
+        if rules.outbox is not None:
+            world = replace(world, operands=files if isinstance(files, Operands) else None)
+        if self._approvals is not None:
+            operands = files if isinstance(files, Operands) else None
+            world = replace(world, operands=operands, approver=self._approver, questions=self._questions)
+        return Active(world, rules)
 
 
 def _artifacts_beside(journal: Journal | Store) -> Artifacts:
@@ -339,6 +427,54 @@ def _artifacts_beside(journal: Journal | Store) -> Artifacts:
     from interlock.stores.sql_store import SqlStore
 
     return SqlArtifacts(journal) if isinstance(journal, SqlStore) else MemoryArtifacts()
+
+
+def _questions_beside(journal: Journal | Store) -> Questions:
+    """Open questions in the database of a store, where other processes find them, or in memory."""
+    if getattr(journal, "database", None) is None:
+        return MemoryQuestions()
+    from interlock.stores.sql_questions import SqlQuestions
+    from interlock.stores.sql_store import SqlStore
+
+    return SqlQuestions(journal) if isinstance(journal, SqlStore) else MemoryQuestions()
+
+
+def _drafts_beside(journal: Journal | Store) -> DraftStore:
+    """Drafts in the database of a store, where other processes find them, or in memory."""
+    if getattr(journal, "database", None) is None:
+        return MemoryDrafts()
+    from interlock.stores.sql_drafts import SqlDrafts
+    from interlock.stores.sql_store import SqlStore
+
+    return SqlDrafts(journal) if isinstance(journal, SqlStore) else MemoryDrafts()
+
+
+def drafts_only(journal: Journal | Store, namespace: str) -> Outbox:
+    """The outbox of a store without anybody's rules: what is in it can be shown and rejected."""
+    from interlock.approvals.elsewhere import unruled
+
+    world = replace(unruled(journal, SystemClock()), drafts=_drafts_beside(journal))
+    return Outbox(lambda: (world, None), namespace)
+
+
+def outbox_rules(parts: Parts) -> OutboxRules | None:
+    """Which tools are drafted. Raises Misconfigured: one of them is not declared, so its calls would be sent."""
+    found = set()
+    for name in parts.outbox:
+        server, slash, tool = name.partition("/")
+        one = ToolId(server, tool) if slash else ToolId("", name)
+        if one not in parts.manifest.specs:
+            raise Misconfigured(f"outbox: no tool is called {name!r}; correct the name, or its calls would be sent")
+        found.add(one)
+    if found and not 0 < parts.outbox_seconds <= 30 * 86_400:
+        raise Misconfigured("outbox: a draft may be sent for at most 30 days")
+    return OutboxRules(frozenset(found), parts.outbox_seconds) if found else None
+
+
+def _names(name: str, given: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise Misconfigured(f"{name} takes a list of names, not one name; write [{given!r}]")
+    return tuple(given)
 
 
 def _paths(name: str, given: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
@@ -446,31 +582,35 @@ def read_parts(
     if configuration.bundle is not None:
         protected += [folder / one for one in configuration.bundle.files]
     settings = configuration.settings if opened is None else opened.settings
+    secret_file = getattr(configuration.approvals, "secret_file", "")
+    protected += [folder / secret_file] if secret_file else []
+    parts = Parts(
+        manifest,
+        policies=tuple(policies),
+        settings=settings,
+        protected=tuple(protected),
+        engine=configuration.engine,
+        folder=folder,
+        opened=opened,
+        mode=configuration.mode,
+    )
+    if configuration.outbox is not None:
+        seconds = float(configuration.outbox.expiry)
+        parts = replace(parts, outbox=tuple(configuration.outbox.tools), outbox_seconds=seconds)
     if workspace is None:
-        return Parts(
-            manifest,
-            policies=tuple(policies),
-            settings=settings,
-            protected=tuple(protected),
-            engine=configuration.engine,
-            folder=folder,
-            opened=opened,
-        )
+        return parts
     file, shown = Path(workspace), _shown(workspace)
     document = read(_text(file, ConfigurationError), _syntax(file, ConfigurationError), shown, ConfigurationError)
     narrowing = parse_narrowing(document, shown)
     narrowed = narrow(manifest, parse_settings(settings), narrowing, shown)
     settings = {**settings, **narrowing.settings}
-    return Parts(
-        narrowed.manifest,
-        policies=tuple(policies),
+    return replace(
+        parts,
+        manifest=narrowed.manifest,
         guests=tuple(file.parent / one for one in narrowing.policies),
         settings=settings,
         protected=(*protected, file),
         unavailable=narrowed.denied,
-        engine=configuration.engine,
-        folder=folder,
-        opened=opened,
     )
 
 
@@ -540,12 +680,26 @@ def scenario_parts(scenario: Scenario, folder: Path) -> Parts:
     """
     policies = tuple(folder / one for one in scenario.policies)
     if scenario.configuration:
-        # The embedded engine, whichever the configuration names: a story is told without a server.
-        parts = replace(read_parts(folder / scenario.configuration), engine=None)
+        # The embedded engine, whichever the configuration names: a story is told without a server. And what it expects
+        # is what is decided, so it is told as if decisions were enforced.
+        parts = replace(read_parts(folder / scenario.configuration), engine=None, mode="enforce")
         return replace(parts, policies=(*parts.policies, *policies), settings={**parts.settings, **scenario.settings})
     inline = scenario.manifest
     manifest = Manifest.load(folder / inline) if isinstance(inline, str) else Manifest.parse(inline or {}, "manifest")
     return Parts(manifest, policies=policies, settings=scenario.settings)
+
+
+def shipped_scenarios() -> Path:
+    """Where the shipped stories of attacks are: inside an installed package, or among the tests of a checkout.
+
+    Raises:
+        Misconfigured: they are not there.
+    """
+    package = Path(__file__).resolve().parent
+    for place in (package / "_scenarios", package.parent / "tests" / "scenarios"):
+        if place.is_dir():
+            return place
+    raise Misconfigured("the shipped scenarios are not installed; install interlock again, or name a folder of attacks")
 
 
 def interlock_with(scenario: Scenario, folder: Path, source: Source) -> Interlock:
@@ -570,6 +724,11 @@ def interlock_recording(scenario: Scenario, folder: Path, wrap: Callable[[Engine
     return Interlock._of(lambda: parts, engine, MemoryJournal(), FixedClock(scenario.time)), engine
 
 
+def interlock_over(parts: Parts, engine: Engine, clock: Clock, files: Files) -> Interlock:
+    """An Interlock of these parts around an engine that was made from them, with a journal in memory."""
+    return Interlock._of(lambda: parts, engine, MemoryJournal(), clock, files)
+
+
 _said: list[bool] = []
 
 
@@ -589,4 +748,5 @@ def _silent(kind: str, problem: str) -> None:
 def _decided(outcome: Outcome) -> None:
     """Log a refusal, at no cost when nobody listens. Holds no argument values."""
     if _LOGGER.isEnabledFor(logging.INFO):
-        _log().info("decided", tool=outcome.tool, verdict=outcome.verdict.value, code=outcome.decision.code)
+        shadow = {} if outcome.decision.enforced else {"enforced": False}
+        _log().info("decided", tool=outcome.tool, verdict=outcome.verdict.value, code=outcome.decision.code, **shadow)

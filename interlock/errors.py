@@ -15,6 +15,8 @@
     - JournalUnavailable
       . UnknownConversation   a store has no such conversation, or not for whoever asks
     - SessionBusy         another thread or process has the session file open
+    - ApproverUnavailable a person could not be asked, or not heard
+    - OutboxUnavailable   a call could not be drafted, or drafts not be read
     - MemoryUnavailable   facts or label records of artifacts could not be read or written
   + Conflict              another writer was first: load the state again and decide anew
     - TurnConflict        another turn of the conversation ended first; carries what was finished here
@@ -110,6 +112,14 @@ class UnknownConversation(JournalUnavailable):
 
 class SessionBusy(Unavailable):
     """A session file is open already, in this process or another one. One writer at a time: close it there first."""
+
+
+class ApproverUnavailable(Unavailable):
+    """A person could not be asked, or their answer not be heard. Then nobody answered."""
+
+
+class OutboxUnavailable(Unavailable):
+    """A call could not be drafted, or a draft could not be read. Then nothing was sent."""
 
 
 class MemoryUnavailable(Unavailable):

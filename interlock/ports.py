@@ -16,8 +16,11 @@ from interlock.model.answers import ControlText
 from interlock.model.carried import Carried
 from interlock.model.chain import Head, Sealed
 from interlock.model.digests import Digest
+from interlock.model.drafts import Draft
 from interlock.model.entries import Entry
 from interlock.model.look import Paths
+from interlock.model.operands import Operand
+from interlock.model.question import Answer, Question
 from interlock.model.records import Change, StoredMessage
 from interlock.model.retention import Base
 from interlock.model.state import State
@@ -327,3 +330,95 @@ class Files(Protocol):
 
     def resolve(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Absolute paths after links and dots, in any order; a path that can't be resolved is left out."""
+
+
+@runtime_checkable
+class Operands(Protocol):
+    """Reads the files that calls name, for approvals. :class:`Files` of a host may be one, too."""
+
+    def operands(self, paths: Sequence[str]) -> tuple[Operand, ...]:
+        """One for each path, in order: where it leads, and size and SHA-256 of a regular file.
+
+        What can't be read, or is too large to be read, is ``unreadable``; nothing is opened but regular files.
+        """
+
+
+@runtime_checkable
+class Approver(Protocol):
+    """A way to a person. ``ask`` may be a coroutine function, which only the asynchronous methods of a guard accept.
+
+    ``interlock.testing.approvers`` has checks for implementations.
+    """
+
+    def ask(self, question: Question, seconds: float) -> Answer | None:
+        """Show a person the whole question, and wait for their answer.
+
+        Returns:
+            What the person answered; None when nobody did within this time, or when they answered elsewhere, which the
+            journal tells. Silence, the end of input, and an answer that can't be made out are None, never a yes.
+
+        Raises:
+            ApproverUnavailable: nobody could be asked. It counts like nobody's answer.
+        """
+
+
+@runtime_checkable
+class Questions(Protocol):
+    """Where open questions are kept, so that they can be shown and answered in another process.
+
+    What is kept is for showing only: the journal holds its digest, and what may be done.
+    """
+
+    def keep(self, question: Question) -> None:
+        """Keep one, in the place of an earlier one of its id. Durable when it returns. Raises ApproverUnavailable."""
+
+    def question(self, namespace: str, conversation: str, id: str) -> bytes | None:
+        """The kept bytes; :func:`interlock.model.question.read_question` holds them against the journal.
+
+        Raises:
+            ApproverUnavailable: they could not be read.
+        """
+
+    def waiting(self, namespace: str, *, after: str = "", limit: int = 100) -> tuple[tuple[str, str], ...]:
+        """Conversation and id of kept questions, open or not, in the order in which they were asked.
+
+        Args:
+            after: id of a question; only those that were kept after it.
+
+        Raises:
+            ApproverUnavailable: they could not be read.
+        """
+
+    def drop(self, namespace: str, conversation: str, id: str) -> None:
+        """Delete a question that is closed. Raises ApproverUnavailable."""
+
+
+@runtime_checkable
+class DraftStore(Protocol):
+    """Where drafts are stored: calls of tools that the operator routes to the outbox, with all that they would send.
+
+    The journal holds the digest of each, and says what may be done with it.
+    """
+
+    def keep(self, draft: Draft) -> None:
+        """Store one, in the place of an earlier one of its id. Durable when it returns. Raises OutboxUnavailable."""
+
+    def draft(self, namespace: str, conversation: str, id: str) -> bytes | None:
+        """The stored bytes; :func:`interlock.model.drafts.read_draft` holds them against the journal.
+
+        Raises:
+            OutboxUnavailable: they could not be read.
+        """
+
+    def stored(self, namespace: str, *, after: str = "", limit: int = 100) -> tuple[tuple[str, str, str], ...]:
+        """Time, conversation and id of stored drafts, whatever became of them, in the order of their drafting.
+
+        Args:
+            after: id of a draft; only those that were stored after it.
+
+        Raises:
+            OutboxUnavailable: they could not be read.
+        """
+
+    def drop(self, namespace: str, conversation: str, id: str) -> None:
+        """Delete a draft that is over. Raises OutboxUnavailable."""

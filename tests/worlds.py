@@ -21,7 +21,7 @@ from interlock.gate.guard import Active
 from interlock.gate.steps import Rules
 from interlock.model.calls import call_digest
 from interlock.model.canonical import canonical
-from interlock.model.entries import Decided, Entry, Observed, decode
+from interlock.model.entries import Entry, Observed, Ruling, decode
 from interlock.model.tools import ToolId
 from tests.strategies import reference
 
@@ -295,11 +295,7 @@ def assert_nothing_ran_unrecorded(world: Any, conversation: str) -> None:
     counted: dict[str, int] = {}
     for exact, held in world.tape.runs:
         counted[exact] = counted.get(exact, 0) + 1
-        allows = [
-            entry
-            for entry in journal[:held]
-            if isinstance(entry, Decided) and entry.verdict == "allow" and entry.call == exact
-        ]
+        allows = [entry for entry in journal[:held] if isinstance(entry, Ruling) and entry.runs and entry.call == exact]
         assert len(allows) >= counted[exact], "a call was executed that no entry before it allows"
 
 
@@ -308,7 +304,7 @@ def assert_nothing_was_forgotten(world: Any, conversation: str, external: Mappin
     held = world.memory.state(conversation).exposure.labels
     ran = [exact for exact, _ in world.tape.runs]
     for entry in entries(world, conversation):
-        if isinstance(entry, Decided) and entry.call in ran and entry.verdict == "allow":
+        if isinstance(entry, Ruling) and entry.call in ran and entry.runs:
             spec = MANIFEST.spec(ToolId(entry.server, entry.tool))
             wanted = {*spec.private, *spec.opens}
             if (external or {}).get(entry.tool, True):

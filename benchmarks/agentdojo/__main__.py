@@ -80,7 +80,7 @@ def measure(options: argparse.Namespace, keep: Callable[[dict[str, Any]], None])
     some = chosen(options.preset)
     workers = options.workers or os.cpu_count() or 1
     every = 8 if options.quick else 1
-    plain = [one for one in some if one.approver == "none" and "without" not in one.name and one.preset != "deny-all"]
+    plain = [one for one in some if one not in (*setups.PEOPLE, *setups.ABLATION) and one.preset != "deny-all"]
     outside = [one for one in plain if not one.internal]
     fields = [one for one in outside if one.preset in ("strict", "convenient")]
     data: dict[str, Any] = {"version": options.version, "setups": [], "hijack": {}, "hijack poisoned": {}}
@@ -145,7 +145,8 @@ def main() -> None:
     data = measure(options, keep)
     report.show(data, Console(width=160 if not sys.stdout.isatty() else None))
     if options.svg:
-        drawn = [one for one in data["setups"] if one["approver"] == "none" and "without" not in one["name"]]
+        apart = {one.name for one in (*setups.PEOPLE, *setups.ABLATION)}
+        drawn = [one for one in data["setups"] if one["name"] not in apart]
         options.svg.write_text(chart.svg(drawn), encoding="utf-8")
 
 

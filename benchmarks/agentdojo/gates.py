@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from interlock import Conversation, Interlock
+from interlock import Answer as Verdict
+from interlock import Conversation, Interlock, Question
 from interlock.model.results import text_for_model
-from interlock.model.tools import ToolId
 
 Run = Callable[[], Any]
 # Says whether a person would approve a call that was asked about, given the call and whether the honest task needs it.
@@ -80,32 +80,37 @@ class DenyAll:
         return Answer("deny", "deny_all", False, "refused")
 
 
-class Guarded:
-    """Interlock, by its public face."""
+class Person:
+    """Whom Interlock asks, by its own port: a rule in the place of somebody. Answers one question after the other."""
 
-    def __init__(self, lock: Interlock, prompt: str, approver: Approver) -> None:
+    def __init__(self, rule: Approver) -> None:
+        self._rule = rule
+        self.needed = False
+        self.asked: list[Question] = []
+
+    def ask(self, question: Question, seconds: float) -> Verdict | None:
+        """See :meth:`interlock.ports.Approver.ask`. Nobody's answer is None, as in a real channel."""
+        del seconds
+        self.asked.append(question)
+        if self._rule is nobody:
+            return None
+        yes = self._rule(question.tool, question.payload, self.needed)
+        return Verdict("approve" if yes else "refuse", "the benchmark")
+
+
+class Guarded:
+    """Interlock, by its public face: whoever is asked is asked by its approver, and a yes is a grant of its own."""
+
+    def __init__(self, lock: Interlock, prompt: str, person: Person) -> None:
         self._guard = lock.guard(Conversation.user(prompt))
-        self._manifest = lock.manifest
-        self._approver = approver
+        self._person = person
 
     def call(self, name: str, arguments: dict[str, Any], run: Run, needed: bool) -> Answer:
+        self._person.needed = needed
+        self._person.asked.clear()
         outcome = self._guard.call(name, arguments, run=lambda **_: run())
         verdict, code = outcome.verdict.value, outcome.decision.code
-        if verdict == "ask" and self._approver(name, arguments, needed):
-            return Answer(verdict, code, True, self._approved(name, run), approved=True)
-        return Answer(verdict, code, outcome.executed, outcome.for_model)
-
-    def _approved(self, name: str, run: Run) -> str:
-        """Run a call that a person approved.
-
-        This version has no channel for approvals, so the tool is run here and what it brings enters by `admit`, with
-        the labels that the manifest declares for the tool. What such a call makes (a file, a user) is therefore not
-        known to have been made in this conversation, which can only cost a question more.
-        """
-        try:
-            content = text_for_model(run())
-        except Exception as error:
-            content = f"{type(error).__name__}: {error}"
-        spec = self._manifest.spec(ToolId("", name))
-        labels = [str(one) for one in (*spec.returns, *spec.reads)]
-        return self._guard.admit(content, labels=labels, source=f"approved call of {name}") if labels else content
+        if self._person.asked:
+            verdict, code = "ask", self._person.asked[0].reasons[0][0]
+        approved = bool(self._person.asked) and outcome.executed
+        return Answer(verdict, code, outcome.executed, outcome.for_model, approved=approved)

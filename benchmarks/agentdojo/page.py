@@ -20,6 +20,7 @@ Data = dict[str, Any]
 
 
 NOT_YET = "Not measured yet."
+NOBODY = "strict, all asked, nobody"
 
 
 def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -38,11 +39,16 @@ def _through(data: Data, place: str, kind: str = "") -> str:
     return str(count["through"])
 
 
+def _plain(one: Data) -> bool:
+    """A preset as it is shipped, with nobody who answers."""
+    return one["approver"] == "none" and not one["settings"]
+
+
 def presets(data: Data) -> str:
     """Honest work and attacks, one row per setup that nobody answers for."""
     rows = []
     for one in data["setups"]:
-        if one["approver"] != "none" or "without" in one["name"]:
+        if not _plain(one):
             continue
         honest = one["honest"]
         suites = [f"{part['passed']}" for part in honest["by suite"].values()]
@@ -68,7 +74,7 @@ def classes(data: Data) -> str:
     """Attacks through by class, clean and poisoned."""
     rows = []
     for one in data["setups"]:
-        if one["preset"] == "deny-all" or one["approver"] != "none" or "without" in one["name"]:
+        if one["preset"] == "deny-all" or not _plain(one):
             continue
         for place in ("clean", "poisoned"):
             if place in one:
@@ -81,22 +87,24 @@ def people(data: Data) -> str:
     """Setups in which somebody answers, and what the questions cost."""
     rows = []
     for one in data["setups"]:
-        if one["approver"] == "none":
+        if one["approver"] == "none" and one["name"] not in ("strict", NOBODY):
             continue
         honest = one["honest"]
         rows.append(
             [
-                one["name"],
+                one["name"].removesuffix(f", {one['approver']}").removesuffix(", nobody"),
+                one["approver"],
                 f"{honest['passed']} of {honest['tasks']}",
                 honest["asks per 100 calls"],
                 f"{honest['calls asked about']} of {honest['calls']} in {honest['tasks with a question']} tasks",
+                one["clean"]["calls asked about"],
                 _through(one, "clean"),
                 _through(one, "poisoned"),
                 one["clean"]["credentials left"] + one.get("poisoned", {}).get("credentials left", 0),
             ]
         )
-    columns = ["", "honest", "asks per 100 calls", "calls asked about", "through", "poisoned: through"]
-    return _table([*columns, "pairs in which a credential left"], rows)
+    columns = ["", "approver", "honest", "asks per 100 calls", "calls asked about", "under attack: questions"]
+    return _table([*columns, "through", "poisoned: through", "pairs in which a credential left"], sorted(rows))
 
 
 def ablation(data: Data) -> str:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.agentdojo.gates import APPROVERS, AllowAll, DenyAll, Gate, Guarded
+from benchmarks.agentdojo.gates import APPROVERS, AllowAll, DenyAll, Gate, Guarded, Person
 from benchmarks.agentdojo.replay import Watch
 from interlock import Interlock, MemoryJournal
 from interlock.ports import Journal
@@ -67,13 +67,13 @@ class Setup:
         settings = {**known, "preset": self.preset, **self.settings}
         return {"version": 1, "manifest": [str(one) for one in self.manifests(suite)], "settings": settings}
 
-    def lock(self, suite: str, journal: Journal | None = None) -> Interlock:
+    def lock(self, suite: str, journal: Journal | None = None, person: Person | None = None) -> Interlock:
         """The interlock that the operator's files ask for."""
         logging.getLogger("interlock").setLevel(logging.ERROR)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "interlock.yaml"
             file.write_text(json.dumps(self.configuration(suite)), encoding="utf-8")  # JSON is YAML
-            return Interlock.load(file, journal=journal)
+            return Interlock.load(file, journal=journal, approver=person)
 
     def gates(self, suite: str) -> tuple[Callable[[str], Gate], Watch]:
         """What makes the gate of one conversation, and what notices leaving credentials."""
@@ -81,12 +81,11 @@ class Setup:
             return lambda _: AllowAll(), Watch()
         if self.preset == "deny-all":
             return lambda _: DenyAll(), Watch()
-        approver = APPROVERS[self.approver]
-        lock, journal = _kept(self, suite)
+        lock, journal, person = _kept(self, suite)
 
         def conversation(prompt: str) -> Gate:
             journal.renew()
-            return Guarded(lock, prompt, approver)
+            return Guarded(lock, prompt, person)
 
         return conversation, watch(lock)
 
@@ -106,9 +105,9 @@ class Renewed:
 
 
 @cache
-def _kept(setup: Setup, suite: str) -> tuple[Interlock, Renewed]:
-    journal = Renewed()
-    return setup.lock(suite, journal), journal
+def _kept(setup: Setup, suite: str) -> tuple[Interlock, Renewed, Person]:
+    journal, person = Renewed(), Person(APPROVERS[setup.approver])
+    return setup.lock(suite, journal, person), journal, person
 
 
 def watch(lock: Interlock) -> Watch:
@@ -131,8 +130,11 @@ PRESETS = (
 )
 LOCKDOWN = (Setup("lockdown", "lockdown"),)
 PEOPLE = (
-    Setup("strict, all asked, attentive", "strict", settings=ASK_ALL, approver="attentive", worlds=BOTH),
+    Setup("strict, attentive", "strict", approver="attentive", worlds=BOTH),
     Setup("strict, rubber stamp", "strict", approver="rubber stamp", worlds=BOTH),
+    Setup("strict, all asked, nobody", "strict", settings=ASK_ALL, worlds=BOTH),
+    Setup("strict, all asked, attentive", "strict", settings=ASK_ALL, approver="attentive", worlds=BOTH),
+    Setup("strict, all asked, rubber stamp", "strict", settings=ASK_ALL, approver="rubber stamp", worlds=BOTH),
 )
 ABLATION = tuple(
     Setup(f"strict without {control}", "strict", settings={control: "off"}) for control in (*STEERED, "secret_read")

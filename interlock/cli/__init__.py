@@ -32,6 +32,9 @@ class Listed:
 # To add a command, add a line.
 COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
     {
+        "approvals": Listed(
+            "interlock.cli.approvals:approvals", "Show the calls that wait for a person, and approve or refuse them."
+        ),
         "bundle": Listed(
             "interlock.cli.bundle:bundle", "Build, sign, verify, push and look into bundles, which OPA serves."
         ),
@@ -46,6 +49,10 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
             "interlock.cli.journal:journal",
             "Verify journals, keep their heads, shorten them, export decisions and spans.",
         ),
+        "learn": Listed(
+            "interlock.cli.learn:command", "Propose what could be vouched for or declared, as a diff, from records."
+        ),
+        "outbox": Listed("interlock.cli.outbox:outbox", "Show what is drafted instead of sent, release or reject it."),
         "prove": Listed("interlock.cli.prove:prove", "Prove laws of the controls on every abstract document."),
         "replay": Listed(
             "interlock.cli.replay:command", "Replay recorded conversations: what would have been decided, and why."

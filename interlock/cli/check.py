@@ -10,7 +10,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from interlock.assembly import Parts, bundled, read_parts
+from interlock.assembly import Parts, bundled, outbox_rules, read_parts
 from interlock.cli.output import config_argument, console, existing, json_option, print_json
 from interlock.errors import InterlockError
 from interlock.model.manifest_lint import Finding, lint_manifest, names_nothing
@@ -37,6 +37,7 @@ def check(configuration: Path, workspace: Path | None, strict: bool, as_json: bo
         parts = read_parts(existing(configuration), workspace)
         _, bundle = bundled(parts)
         chosen_engine(parts.engine, parts.folder, bundle, _unheard)
+        outbox_rules(parts)
         for one in (*parts.policies, *parts.guests):
             if one.is_dir():
                 find_tests(read_tests(one))  # a control in a file named *_test.rego would be loaded by nobody
@@ -50,6 +51,7 @@ def check(configuration: Path, workspace: Path | None, strict: bool, as_json: bo
     found = _probed(parts, bundle)
     findings = [
         *(Finding("engine", "engine.url", one) for one in (found.problems if found else ())),
+        *_shadow(parts, configuration),
         *lint_manifest(parts.manifest),
         *lint_bundle(bundle),
         *names_nothing(constants(bundle), parts.manifest),
@@ -85,6 +87,14 @@ def _probed(parts: Parts, bundle: Bundle) -> Probe | None:
 
 def _unheard(kind: str, problem: str) -> None:
     """The probe tells it."""
+
+
+def _shadow(parts: Parts, configuration: Path) -> list[Finding]:
+    if parts.mode != "shadow":
+        return []
+    return [
+        Finding("shadow-mode", f"{configuration}: mode", "decisions are recorded and not enforced: every call runs")
+    ]
 
 
 def _show(findings: list[Finding]) -> None:

@@ -28,13 +28,8 @@ from interlock.policy.proofs import Condition, Proofs, proofs_of
 from interlock.scenarios import RecordingEngine, load_scenario, play
 
 _COLOURS = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.DENY: "red"}
-_REMEDIES = {
-    "name_destination": "the person names the destination in their own words",
-    "name_target": "the person names the file or object in their own words",
-    "new_conversation": "a new conversation that begins with trusted words only",
-    "drop_argument": "leave out the argument that the manifest does not classify",
-    "declare_tool": "the operator declares the tool in the manifest",
-}
+# What only the operator can do, and nobody can try out.
+_OPERATORS = {"declare_tool": "the operator could declare the tool in the manifest"}
 
 
 @click.command()
@@ -150,14 +145,23 @@ def _objections(decision: Decision, judged: list[tuple[Reason, Proofs | None]]) 
             lines.append(Text("It would be lifted by any one of:", style="bold"))
             for proof in proofs.proofs:
                 lines.append(_proof(proofs.path, proof.line, proof.conditions))
-        routes = [_REMEDIES.get(one, one) for one in reason.remedies]
-        if routes:
-            lines.append(Text("What could be done: " + "; ".join(routes), style="italic"))
+        lines += [Text(_OPERATORS[one], style="italic") for one in reason.remedies if one in _OPERATORS]
         colour = _COLOURS[reason.verdict]
         title = f"[{colour}]{reason.verdict.value}[/{colour}] {escape(reason.code)}"
         panels.append(Panel(Group(*lines), title=title, title_align="left", border_style="dim"))
     end = "A person could approve this call." if decision.approvable else "No approval can lift a denial."
-    return Group(*panels, Text(end))
+    return Group(*panels, Text(end), _remedies(decision))
+
+
+def _remedies(decision: Decision) -> RenderableType:
+    """What would make it allowed; the policy was asked about each. Values are shown: this is for people."""
+    if decision.verdict is Verdict.ALLOW:
+        return Text("")
+    if not decision.remedies:
+        return Text("No change that the controls name would make it allowed.", style="bold")
+    lines = [Text("It would be allowed with any one of:", style="bold")]
+    lines += [Text(f"  {one.name}: {one.for_person}") for one in decision.remedies]
+    return Group(*lines)
 
 
 def _proof(path: str, line: int, conditions: tuple[Condition, ...]) -> RenderableType:
@@ -206,7 +210,7 @@ def _as_json(
                 "code": reason.code,
                 "verdict": reason.verdict.value,
                 "says": reason.for_person,
-                "remedies": list(reason.remedies),
+                "names": list(reason.remedies),
                 "proofs": [
                     {
                         "line": proof.line,
@@ -217,6 +221,16 @@ def _as_json(
                 ],
             }
             for reason, proofs in judged
+        ],
+        "remedies": [
+            {
+                "name": one.name,
+                "says": one.for_person,
+                "typed": one.typed,
+                "replaced": dict(one.replaced),
+                "dropped": list(one.dropped),
+            }
+            for one in outcome.decision.remedies
         ],
         "values": list(named_values(unpack(document), texts)) if document is not None else [],
     }

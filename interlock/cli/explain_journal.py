@@ -11,7 +11,7 @@ from rich.tree import Tree
 from interlock.cli.output import console, print_json
 from interlock.errors import Misconfigured
 from interlock.model.decisions import Verdict
-from interlock.model.entries import Decided
+from interlock.model.entries import Ruling, Shadowed
 from interlock.model.labels import Taint
 from interlock.model.settings import parse_settings
 from interlock.model.state import State, apply
@@ -30,9 +30,9 @@ def explain_journal(path: Path, wanted: int | None, as_json: bool) -> None:
         Misconfigured: it has no such decision.
     """
     state = State()
-    decided: list[tuple[Decided, Taint]] = []
+    decided: list[tuple[Ruling, Taint]] = []
     for entry in read_journal(path):
-        if isinstance(entry, Decided):
+        if isinstance(entry, Ruling):
             decided.append((entry, state.exposure))
         state = apply(state, entry)
     if not decided:
@@ -48,7 +48,7 @@ def explain_journal(path: Path, wanted: int | None, as_json: bool) -> None:
         _show([entry for entry, _ in decided], *found)
 
 
-def _show(decided: list[Decided], one: Decided, exposure: Taint) -> None:
+def _show(decided: list[Ruling], one: Ruling, exposure: Taint) -> None:
     out = console()
     brought: dict[int, list[str]] = {}
     for label, source in exposure.items:
@@ -61,6 +61,8 @@ def _show(decided: list[Decided], one: Decided, exposure: Taint) -> None:
             break
         style = f"bold {_COLOURS[entry.verdict]}" if entry is one else _COLOURS[entry.verdict]
         line = Text.assemble(f"{entry.at[:19]}  call {entry.number}  {_tool(entry)}  ", (entry.verdict, style))
+        if isinstance(entry, Shadowed):
+            line.append("  not enforced: shadow mode", style="bold yellow")
         for came in brought.get(entry.number, []) if entry is not one else []:
             line.append(f"  +{came}", style="magenta")
         tree.add(line)
@@ -71,20 +73,25 @@ def _show(decided: list[Decided], one: Decided, exposure: Taint) -> None:
         out.print(Text.assemble((code, _COLOURS[one.verdict]), f"  {says}"))
     if not one.codes:
         out.print(Text("Every control was satisfied.", style="green"))
+    if one.verdict != "allow":
+        out.print(
+            Text("What would lift it can't be said of digests: explain the scenario, or preview the call.", "dim")
+        )
     out.print(Text(f"document {one.document or '(none)'}\nrevision {one.revision or '(none)'}", style="dim"))
 
 
-def _tool(entry: Decided) -> str:
+def _tool(entry: Ruling) -> str:
     return f"{entry.server}/{entry.tool}" if entry.server else entry.tool
 
 
-def _as_json(one: Decided, exposure: Taint) -> dict[str, Any]:
+def _as_json(one: Ruling, exposure: Taint) -> dict[str, Any]:
     return {
         "call": one.number,
         "at": one.at,
         "tool": _tool(one),
         "verdict": one.verdict,
         "codes": list(one.codes),
+        "enforced": not isinstance(one, Shadowed),
         "causes": [
             {
                 "label": label,

@@ -24,7 +24,6 @@ from interlock.model.entries import (
     Admitted,
     ChildJoined,
     ChildOpened,
-    Decided,
     Entry,
     Failed,
     Forked,
@@ -34,6 +33,7 @@ from interlock.model.entries import (
     Remembered,
     Rewritten,
     RolledBack,
+    Ruling,
     Sent,
     Summarised,
     Typed,
@@ -821,7 +821,7 @@ class Child(Conversation):
         """The parent learns at once what nobody foresaw: it may never hold less than its child has brought."""
         for entry in entries:
             labels, anybody = _labels(entry), True
-            if isinstance(entry, Admitted | Decided):
+            if isinstance(entry, Admitted | Ruling):
                 anybody = entry.unheard
             elif isinstance(entry, Observed | Failed | Summarised):
                 # Its decision said whose words would come; what nobody foresaw may be anybody's.
@@ -913,8 +913,8 @@ def _labels(entry: Entry) -> tuple[Label, ...]:
     """Labels that an entry of a child brings, or may bring."""
     if isinstance(entry, Remembered | Sent):
         return ()  # what it holds already, and its parent was told of
-    if isinstance(entry, Decided):
-        return (*entry.private, *entry.untrusted, *entry.opens) if entry.verdict == "allow" else ()
+    if isinstance(entry, Ruling):
+        return (*entry.private, *entry.untrusted, *entry.opens) if entry.runs else ()
     return tuple(getattr(entry, "labels", ()))
 
 

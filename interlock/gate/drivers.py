@@ -12,26 +12,45 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from interlock.errors import Bug, EngineUnavailable, InterlockError, JournalUnavailable, MemoryUnavailable, Refused
+from interlock.errors import (
+    ApproverUnavailable,
+    Bug,
+    EngineUnavailable,
+    InterlockError,
+    JournalUnavailable,
+    MemoryUnavailable,
+    OutboxUnavailable,
+    Refused,
+)
 from interlock.gate.effects import (
     Append,
+    AskPerson,
+    DropDraft,
+    DropQuestion,
     Effect,
     Evaluate,
     Execute,
+    KeepDraft,
+    KeepQuestion,
     LabelArtifacts,
     LoadState,
     Raised,
     ReadArtifacts,
     ReadClock,
+    ReadDraft,
+    ReadOperands,
+    ReadPages,
     ResolvePaths,
     Returned,
 )
 from interlock.gate.permits import Permit, executing
 from interlock.locks import LOCK
 from interlock.model.carried import LOST, Carried, written_by
+from interlock.model.operands import Operand, Sort
+from interlock.model.question import Answer
 from interlock.model.results import Allowed, ToolResult, finished
 from interlock.model.state import State
-from interlock.ports import Artifacts, Clock, Engine, Files, Journal, Store
+from interlock.ports import Approver, Artifacts, Clock, DraftStore, Engine, Files, Journal, Operands, Questions, Store
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -48,7 +67,9 @@ class World:
     """The ports that effects are answered from. Foreign exceptions are translated here, at the border.
 
     Without ``artifacts`` whatever is read is a lost record, and nothing that would need a label is written. ``pages``
-    is what calls of the conversation read, by number, for people.
+    is what calls of the conversation read, by number, for people. Without ``operands`` no file can be read, without
+    ``approver`` nobody answers here, without ``questions`` nobody can answer elsewhere, and without ``drafts`` nothing
+    can be drafted.
     """
 
     engine: Engine
@@ -58,6 +79,10 @@ class World:
     remembered: dict[bytes, str | bytes] = field(default_factory=dict)
     artifacts: Artifacts | None = None
     pages: dict[int, str] = field(default_factory=dict)
+    operands: Operands | None = None
+    approver: Approver | None = None
+    questions: Questions | None = None
+    drafts: DraftStore | None = None
 
     def answer(self, effect: Effect) -> Any:
         """The reply to any effect but :class:`Execute`; an awaitable if the engine gave one.
@@ -83,6 +108,22 @@ class World:
                     return LOST if self.artifacts is None else self.artifacts.carried(keys, namespace=namespace)
                 case LabelArtifacts():
                     return self._label(effect)
+                case ReadOperands(paths=paths):
+                    if self.operands is None:
+                        return tuple(Operand(one, "", Sort.UNREADABLE) for one in paths)
+                    return self.operands.operands(paths)
+                case ReadPages(numbers=numbers):
+                    return tuple((one, self.pages[one]) for one in numbers if one in self.pages)
+                case KeepQuestion(question=question):
+                    return None if self.questions is None else self.questions.keep(question)
+                case DropQuestion(namespace=namespace, conversation=conversation, question=name):
+                    return None if self.questions is None else self.questions.drop(namespace, conversation, name)
+                case KeepDraft() | ReadDraft() | DropDraft():
+                    return self._drafts(effect)
+                case AskPerson(question=question, seconds=seconds):
+                    if self.approver is None:
+                        raise ApproverUnavailable("no channel to a person is configured")
+                    return self.approver.ask(question, seconds)
                 case _:
                     raise Bug(f"no port answers {type(effect).__name__}")
         except BaseException as error:
@@ -105,6 +146,17 @@ class World:
                 raise
             raise translated from error
 
+    def _drafts(self, effect: KeepDraft | ReadDraft | DropDraft) -> Any:
+        if self.drafts is None:
+            raise OutboxUnavailable("there is no outbox here")
+        match effect:
+            case KeepDraft(draft=draft):
+                return self.drafts.keep(draft)
+            case ReadDraft(namespace=namespace, conversation=conversation, draft=name):
+                return self.drafts.draft(namespace, conversation, name)
+            case DropDraft(namespace=namespace, conversation=conversation, draft=name):
+                return self.drafts.drop(namespace, conversation, name)
+
     @property
     def _ledger(self) -> Journal:
         return cast(Journal, self.journal)  # the world of a guard is over its conversation's own ledger
@@ -113,6 +165,12 @@ class World:
         """Does the answer wait for a disk or a server? Then it must not be had in an event loop's own thread."""
         if isinstance(effect, ReadArtifacts | LabelArtifacts):
             return getattr(self.artifacts, "blocks", False) is True
+        if isinstance(effect, AskPerson):
+            return self.approver is not None and not inspect.iscoroutinefunction(self.approver.ask)
+        if isinstance(effect, KeepQuestion | DropQuestion):
+            return getattr(self.questions, "blocks", False) is True
+        if isinstance(effect, KeepDraft | ReadDraft | DropDraft):
+            return getattr(self.drafts, "blocks", False) is True
         return isinstance(effect, LoadState | Append) and getattr(self.journal, "blocks", False) is True
 
     def over(self, journal: Journal, pages: dict[int, str] | None = None) -> World:
@@ -170,8 +228,12 @@ def _checked(effect: Effect, reply: Any) -> Any:
             wanted = (datetime,)
         case ReadArtifacts():
             wanted = (Carried,)
-        case LabelArtifacts():
+        case LabelArtifacts() | KeepQuestion() | DropQuestion() | KeepDraft() | DropDraft():
             wanted = (type(None),)
+        case ReadDraft():
+            wanted = (bytes, type(None))
+        case AskPerson():
+            wanted = (Answer, type(None))
         case _:
             wanted = (tuple,)
     if isinstance(reply, wanted):
@@ -186,6 +248,10 @@ def _translated(effect: Effect, error: BaseException) -> BaseException:
         return error
     if isinstance(effect, Evaluate):
         return EngineUnavailable(f"the engine raised {type(error).__name__}")
+    if isinstance(effect, AskPerson | KeepQuestion | DropQuestion):
+        return ApproverUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
+    if isinstance(effect, KeepDraft | ReadDraft | DropDraft):
+        return OutboxUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
     if isinstance(effect, ReadArtifacts | LabelArtifacts):
         return MemoryUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")
     return JournalUnavailable(f"{type(effect).__name__} raised {type(error).__name__}")

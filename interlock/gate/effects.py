@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from interlock.model.carried import Carried
+from interlock.model.drafts import Draft
 from interlock.model.entries import Entry
+from interlock.model.question import Question
 from interlock.model.results import Allowed
 from interlock.model.state import State
 
@@ -74,6 +76,70 @@ class LabelArtifacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOperands:
+    """Answered with a tuple of :class:`~interlock.model.operands.Operand`, one for each path."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPages:
+    """Answered with a tuple of what these calls read, (number, page), for people."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepQuestion:
+    """Answered with None once the question can be shown to whoever is to answer it."""
+
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class DropQuestion:
+    """Answered with None once the question, which is closed, is no longer kept."""
+
+    namespace: str
+    conversation: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepDraft:
+    """Answered with None once the draft is stored."""
+
+    draft: Draft
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDraft:
+    """Answered with the stored bytes of a draft, or None."""
+
+    namespace: str
+    conversation: str
+    draft: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropDraft:
+    """Answered with None once the draft, which is over, is no longer stored."""
+
+    namespace: str
+    conversation: str
+    draft: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskPerson:
+    """Answered with an :class:`~interlock.model.question.Answer`, or None when nobody answered here within so many
+    seconds."""
+
+    question: Question
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Execute:
     """Answered with :class:`Returned` or :class:`Raised`. The only effect that runs a tool."""
 
@@ -94,4 +160,21 @@ class Raised:
     error: Exception
 
 
-Effect: TypeAlias = ReadClock | LoadState | ResolvePaths | Evaluate | Append | ReadArtifacts | LabelArtifacts | Execute
+Effect: TypeAlias = (
+    ReadClock
+    | LoadState
+    | ResolvePaths
+    | Evaluate
+    | Append
+    | ReadArtifacts
+    | LabelArtifacts
+    | ReadOperands
+    | ReadPages
+    | KeepQuestion
+    | DropQuestion
+    | KeepDraft
+    | ReadDraft
+    | DropDraft
+    | AskPerson
+    | Execute
+)

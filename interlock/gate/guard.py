@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Literal, Self
 
 from interlock.errors import Bug, Refused
-from interlock.gate import steps
+from interlock.gate import approval_steps, asking_steps, remedy_steps, steps
 from interlock.gate.artifact_steps import carried_by
 from interlock.gate.conversation import Conversation, Ledger
 from interlock.gate.drivers import Run, World, adrive, drive, spread
+from interlock.gate.effects import Effect
+from interlock.gate.outbox import Outbox
 from interlock.gate.steps import Rules
 from interlock.gate.tickets import taken_up
 from interlock.model.artifacts import KINDS
 from interlock.model.calls import Call
 from interlock.model.carried import Carried
-from interlock.model.decisions import Decision
+from interlock.model.decisions import Decision, Verdict
 from interlock.model.digests import content_digest, voice_digest
-from interlock.model.entries import Admitted, Decided
+from interlock.model.entries import Admitted, Ruling
+from interlock.model.grants import Held
 from interlock.model.labels import label
 from interlock.model.marks import heard_in
+from interlock.model.messages import Role, Text
 from interlock.model.origins import parties
+from interlock.model.question import Question
+from interlock.model.remedies import MAX_TEXTS
 from interlock.model.results import Outcome, Ticket, ToolResult, printable
+from interlock.model.standing import Standing
 from interlock.ports import Store
 
 # The guards around this code, innermost last. A tuple in a context variable: each task and thread has its own.
 _AROUND: ContextVar[tuple[Guard, ...]] = ContextVar("interlock_guards", default=())
 
 Noted = Callable[[Outcome], None]
+
+MAX_LOOKED_AT: Final = 64
+MAX_TYPED: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +87,85 @@ class Guard:
             A ticket with one outcome per call: refused calls have their result already, allowed ones are pending.
         """
         now = self._current()
-        return self._noted(drive(steps.propose(self.conversation.id, calls, now.rules), now.world))
+        ticket = drive(steps.propose(self.conversation.id, calls, now.rules), now.world)
+        return self._noted(drive(self._remedied(ticket, calls, now), now.world))
 
     async def apropose(self, *calls: Call) -> Ticket:
         """Like :meth:`propose`, for ports that must be awaited."""
         now = self._current()
-        return self._noted(await adrive(steps.propose(self.conversation.id, calls, now.rules), now.world))
+        ticket = await adrive(steps.propose(self.conversation.id, calls, now.rules), now.world)
+        return self._noted(await adrive(self._remedied(ticket, calls, now), now.world))
+
+    def propose_and_ask(self, *calls: Call) -> Ticket:
+        """Like :meth:`propose`; a person is asked at once about the calls that need one, before any of them runs.
+
+        Returns:
+            A ticket in which nothing waits for a person: what was approved is allowed, everything else is refused.
+        """
+        now = self._current()
+        ticket = drive(asking_steps.propose_and_ask(self.conversation.id, calls, now.rules), now.world)
+        return self._noted(drive(self._remedied(ticket, calls, now), now.world))
+
+    async def apropose_and_ask(self, *calls: Call) -> Ticket:
+        """Like :meth:`propose_and_ask`; whoever waits for a person does not hold up the event loop."""
+        now = self._current()
+        steps_to_take = asking_steps.propose_and_ask(self.conversation.id, calls, now.rules)
+        ticket = await adrive(steps_to_take, now.world)
+        return self._noted(await adrive(self._remedied(ticket, calls, now), now.world))
+
+    def answer(self, question: str, verdict: Literal["approve", "refuse"], *, by: str = "") -> Held:
+        """Journal a person's answer to a question of this conversation, for hosts that pause while somebody decides.
+
+        After a yes, propose the same call again: it may run once, if nothing has changed.
+
+        Args:
+            question: its id, as in ``ticket.questions``.
+            by: who answered, for the record.
+
+        Raises:
+            Refused: the question was answered already, or is over; says why.
+            JournalUnavailable: not on record, so nothing was answered.
+        """
+        if verdict not in ("approve", "refuse") or type(question) is not str or type(by) is not str:
+            raise Refused("a question is answered with approve or refuse, and by whom is a text")
+        return drive(
+            approval_steps.answer(self.conversation.id, question, verdict, printable(by)), self._current().world
+        )
+
+    def stand(self, question: Question, *, seconds: float, by: str = "") -> Standing:
+        """Let the tool of an approved question send to its one receiver without asking, for so many seconds.
+
+        It ends by itself with the next untrusted thing that is read, and never answers what the trifecta objects to.
+
+        Args:
+            question: as it was shown; it must have been approved in this conversation.
+
+        Raises:
+            Refused: nothing was approved by it; says why.
+            JournalUnavailable: not on record.
+        """
+        steps_to_take = approval_steps.stand(self.conversation.id, question, seconds, printable(by))
+        return drive(steps_to_take, self._current().world)
+
+    def outbox(self) -> Outbox:
+        """What this conversation has drafted; see :meth:`interlock.Interlock.outbox`. For conversations that are kept
+        in a session this is the only way: their journal is there.
+        """
+
+        def current() -> tuple[World, Rules]:
+            now = self._current()
+            return now.world, now.rules
+
+        return Outbox(current, self.conversation.namespace, self.conversation.id)
+
+    def ready(self, ticket: Ticket, call_id: str) -> Outcome | None:
+        """Right before an allowed call runs: may it still? ``call`` and ``batch`` ask by themselves.
+
+        Returns:
+            None if it may; else its outcome, because a file that it names was changed after a person had approved it.
+        """
+        allowed = self._pending(ticket, call_id)
+        return drive(steps.still_approved(self.conversation.id, allowed), self._current().world)
 
     def observe(self, ticket: Ticket, call_id: str, result: ToolResult | BaseException | str) -> Outcome:
         """Report what came of an allowed call: joins its labels and returns what the model may see.
@@ -98,7 +181,7 @@ class Guard:
         allowed = self._pending(ticket, call_id)
         return await adrive(steps.observe(self.conversation.id, allowed, _result(result)), self._current().world)
 
-    def take_up(self, call: Call, decided: Decided) -> Ticket:
+    def take_up(self, call: Call, decided: Ruling) -> Ticket:
         """The ticket of a call whose decision is on record, for a host whose processes come and go: one proposes, and
         another one observes. Nothing is decided or recorded here.
 
@@ -115,9 +198,16 @@ class Guard:
         return Ticket(self.conversation.id, {decided.call_id: pending}, {decided.call_id: allowed})
 
     def preview(self, call: Call, *siblings: Call) -> Decision:
-        """What would be decided now. A dry run: nothing is recorded or put in flight."""
-        now = self._current()
-        return drive(steps.preview(self.conversation.id, (call, *siblings), now.rules), now.world)[0]
+        """What would be decided now. A dry run: nothing is recorded or put in flight.
+
+        A refusal says in ``remedies`` what would make the call allowed; each was put to the policy. They hold values,
+        for people: hand ``for_model`` of an outcome to the model, not these.
+        """
+        now, calls = self._current(), (call, *siblings)
+        decision = drive(steps.preview(self.conversation.id, calls, now.rules), now.world)[0]
+        texts = () if decision.verdict is Verdict.ALLOW else self._user_texts()
+        looking = remedy_steps.remedies_of(self.conversation.id, decision, calls, now.rules, texts)
+        return replace(decision, remedies=drive(looking, now.world)[0])
 
     def admit(self, text: str, *, labels: Iterable[str], source: str) -> str:
         """Let content enter that no tool brought. Its labels are on record before the text is returned.
@@ -199,7 +289,7 @@ class Guard:
         Returns:
             One outcome per call, in the order of ``calls``.
         """
-        ticket = self.propose(*calls)
+        ticket = self.propose_and_ask(*calls)
         if workers <= 1 or len(ticket.allowed) < 2:
             return [self._run(ticket, call_id, run) for call_id in ticket.outcomes]
         from concurrent.futures import ThreadPoolExecutor  # loaded late: few hosts opt into threads
@@ -213,7 +303,7 @@ class Guard:
 
     async def abatch(self, calls: Sequence[Call], *, run: Run, workers: int = 1) -> list[Outcome]:
         """Like :meth:`batch`, in the running event loop; ``run`` may be a coroutine function."""
-        ticket = await self.apropose(*calls)
+        ticket = await self.apropose_and_ask(*calls)
         if workers <= 1 or len(ticket.allowed) < 2:
             return [await self._arun(ticket, call_id, run) for call_id in ticket.outcomes]
         import asyncio  # loaded already: this runs in its loop
@@ -245,6 +335,19 @@ class Guard:
         if allowed is None:
             return ticket.outcomes[call_id]
         return await adrive(steps.run_allowed(self.conversation.id, allowed), self._current().world, run)
+
+    def _remedied(self, ticket: Ticket, calls: Sequence[Call], now: Active) -> Generator[Effect, Any, Ticket]:
+        texts = () if len(ticket.allowed) == len(ticket.outcomes) else self._user_texts()
+        return remedy_steps.remedied(self.conversation.id, ticket, calls, now.rules, texts)
+
+    def _user_texts(self) -> tuple[str, ...]:
+        """A few of the texts that stand where the person types, newest first. Whether they did is in the journal."""
+        found = list[str]()
+        for message in reversed(self.conversation.messages[-MAX_LOOKED_AT:]):
+            if message.role in (Role.USER, Role.TOOL):
+                texts = [one.text for one in message.blocks if isinstance(one, Text) and len(one.text) <= MAX_TYPED]
+                found += reversed(texts)
+        return tuple(found[:MAX_TEXTS])
 
     def _noted(self, ticket: Ticket) -> Ticket:
         for outcome in ticket.outcomes.values():

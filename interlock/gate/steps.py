@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from interlock.errors import Bug, Conflict, EngineUnavailable, InterlockError, Refused, Unavailable
-from interlock.gate import artifact_steps
+from interlock.gate import approval_steps, artifact_steps, draft_steps
+from interlock.gate.approval_steps import ApprovalRules, Round, Settled
+from interlock.gate.draft_steps import OutboxRules
 from interlock.gate.effects import (
     Append,
     Effect,
@@ -25,6 +28,7 @@ from interlock.gate.effects import (
     LoadState,
     Raised,
     ReadClock,
+    ReadOperands,
     ResolvePaths,
     Returned,
 )
@@ -34,8 +38,11 @@ from interlock.model.calls import Call, FrozenCall, call_digest, freeze, is_call
 from interlock.model.canonical import pack
 from interlock.model.decisions import (
     ENGINE_ERROR,
+    IN_DOUBT,
     INVALID_CALL,
     JOURNAL_ERROR,
+    OPERAND_CHANGED,
+    STAGING_FAILED,
     UNAVAILABLE,
     Cause,
     Decision,
@@ -44,14 +51,16 @@ from interlock.model.decisions import (
     failure,
 )
 from interlock.model.digests import NO_DIGEST, Digest, content_digest, digest, voice_digest
-from interlock.model.document import Asked, Setting, asked, build, check_document, loose_receivers
-from interlock.model.entries import Decided, Failed, Observed
+from interlock.model.document import Asked, Mode, Setting, asked, build, check_document, loose_receivers
+from interlock.model.entries import Decided, Entry, Failed, Observed, Shadowed
 from interlock.model.fields import NOTHING_SEEN, Seen, left_out, look_at, words_of_arguments
 from interlock.model.labels import Label, label
 from interlock.model.look import Paths, look
 from interlock.model.manifest import Manifest
 from interlock.model.narrowing import places_to_resolve
+from interlock.model.operands import Operand
 from interlock.model.origins import GROUNDING, NO_LISTS, AllowLists, Origin
+from interlock.model.question import Question
 from interlock.model.results import (
     MALFORMED,
     Allowed,
@@ -65,6 +74,8 @@ from interlock.model.results import (
     text_for_model,
 )
 from interlock.model.state import InFlight, State
+from interlock.model.times import stamp as stamp
+from interlock.model.tools import Effect as Changes
 from interlock.model.tools import Kind, ToolId
 
 Steps: TypeAlias = Generator[Effect, Any, Any]
@@ -87,6 +98,11 @@ class Rules:
         looks_at: paths that the engine's answers depend on, or None.
         lists: the operator's allow-lists.
         grounding: origins that ground a value.
+        approvals: how a person is asked; None when nobody can be asked here.
+        outbox: what is drafted instead of sent; None when nothing is.
+        book: the operator's address book in normal form, to be shown to people.
+        mode: ``shadow`` decides and records, and lets every call run that is well-formed and leaves Interlock's own
+            files alone.
     """
 
     manifest: Manifest
@@ -99,6 +115,10 @@ class Rules:
     looks_at: Paths | None = None
     lists: AllowLists = NO_LISTS
     grounding: frozenset[Origin] = GROUNDING
+    approvals: ApprovalRules | None = None
+    outbox: OutboxRules | None = None
+    book: tuple[tuple[Kind, str], ...] = ()
+    mode: Mode = "enforce"
 
     _understood: dict[str | bytes, tuple[Verdict, tuple[Reason, ...]]] = field(default_factory=dict, compare=False)
 
@@ -121,45 +141,64 @@ class _Proposal:
     asked: Asked | None
     problem: Reason | None
     tool: ToolId | None = None
+    settled: Settled | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
+    """``guarded``: the call would change Interlock's own files, or nobody knows whether it would."""
+
     decision: Decision
     document: Digest
     receivers: tuple[Digest, ...] = ()
+    guarded: bool = False
 
 
-def stamp(now: datetime) -> str:
-    """UTC in a fixed width, so that the order of texts is the order of times."""
-    utc = now if now.tzinfo is UTC else now.astimezone(UTC)
-    return f"{utc.isoformat(timespec='microseconds')[:26]}Z"  # a third of strftime's time
-
-
-def propose(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, Ticket]:
+def propose(
+    conversation: str, calls: Sequence[Call], rules: Rules, beside: frozenset[int] = frozenset()
+) -> Generator[Effect, Any, Ticket]:
     """Decide one round of calls together and journal the decisions.
 
     Every call of the round is in the ticket exactly once, refused or pending. Raises nothing but :class:`Bug` and
     interpreter exits: whatever fails, nothing has been executed yet, so a refusal is always safe.
+
+    Args:
+        beside: numbers of calls in flight that belong to the same round: what their results may bring can't have shaped
+            the arguments of these calls.
     """
     proposals = _prepared(calls, rules)
     try:
-        decided = yield from _decide(conversation, proposals, rules, record=True)
+        decided = yield from _decide(conversation, proposals, rules, record=True, beside=beside)
     except Bug:
         raise
     except Exception as error:  # fail closed: any failure before the record is a refusal of the whole round
         decided = _refused_round(proposals, rules, error)
     outcomes: dict[str, Outcome] = {}
     allowed: dict[str, Allowed] = {}
+    questions: dict[str, Question] = {}
     for number, proposal, decision in decided:
         call_id, tool = proposal.call_id, str(proposal.tool or MALFORMED)
-        if decision.verdict is Verdict.ALLOW and proposal.asked is not None:
-            one = proposal.asked
-            allowed[call_id] = Allowed(number, one.call, one.spec, decision, one.reads, one.writes, one.carried)
+        settled = proposal.settled
+        if decision.runs and proposal.asked is not None:
+            asked_for = proposal.asked
+            operands = settled.operands if settled is not None else ()
+            allowed[call_id] = Allowed(
+                number,
+                asked_for.call,
+                asked_for.spec,
+                decision,
+                asked_for.reads,
+                asked_for.writes,
+                asked_for.carried,
+                operands,
+            )
             outcomes[call_id] = Outcome(tool, call_id, decision, number, pending=True, is_error=False)
         else:
-            outcomes[call_id] = Outcome(tool, call_id, decision, number, for_model=refusal(decision))
-    return Ticket(conversation, outcomes, allowed)
+            text, is_error = refusal(decision), not decision.drafted
+            outcomes[call_id] = Outcome(tool, call_id, decision, number, for_model=text, is_error=is_error)
+            if settled is not None and settled.question is not None:
+                questions[call_id] = settled.question
+    return Ticket(conversation, outcomes, allowed, questions)
 
 
 def preview(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, list[Decision]]:
@@ -172,6 +211,35 @@ def preview(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator
     except Exception as error:  # the same answer that propose gives
         decided = _refused_round(proposals, rules, error)
     return [decision for _, _, decision in decided]
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the policy alone says of a call in some state; ``asked`` is None when the call is malformed."""
+
+    asked: Asked | None
+    setting: Setting
+    decision: Decision
+
+
+def weigh(calls: Sequence[Call], state: State, now: datetime, rules: Rules) -> Generator[Effect, Any, list[Weighed]]:
+    """What the policy would say of a round of calls in a state that is given. Nothing is recorded, nobody is asked, and
+    no grant counts."""
+    proposals = yield from _located(_prepared(calls, rules), rules)
+    proposals = yield from _carrying(proposals, state.namespace)
+    valid = [one.asked for one in proposals if one.asked is not None]
+    setting = _setting(state, rules)
+    weighed: list[Weighed] = []
+    for proposal in proposals:
+        one = proposal.asked
+        if one is None:
+            reasons = () if proposal.problem is None else (proposal.problem,)
+            weighed.append(Weighed(None, setting, Decision(Verdict.DENY, reasons)))
+            continue
+        siblings = [other for other in valid if other is not one]
+        found = yield from _judge(one, siblings, setting, state, now, rules)
+        weighed.append(Weighed(one, setting, _doubtful(one, found.decision, state)))
+    return weighed
 
 
 def observe(conversation: str, allowed: Allowed, result: ToolResult | BaseException) -> Generator[Effect, Any, Outcome]:
@@ -232,6 +300,9 @@ def _recorded(
 
 def run_allowed(conversation: str, allowed: Allowed) -> Generator[Effect, Any, Outcome]:
     """Execute one allowed call and observe it."""
+    changed = yield from still_approved(conversation, allowed)
+    if changed is not None:
+        return changed
     try:
         reply: Returned | Raised = yield Execute(allowed)
     except BaseException as error:
@@ -243,6 +314,33 @@ def run_allowed(conversation: str, allowed: Allowed) -> Generator[Effect, Any, O
         return (yield from observe(conversation, allowed, reply.error))
     value = reply.value
     return (yield from observe(conversation, allowed, value if isinstance(value, ToolResult) else ToolResult(value)))
+
+
+def still_approved(conversation: str, allowed: Allowed) -> Generator[Effect, Any, Outcome | None]:
+    """Right before an approved call runs: are the files that it names what the person was shown?
+
+    Returns:
+        None if it may run; else its outcome. Then it is not run, and that is on record.
+    """
+    if not allowed.operands:
+        return None
+    try:
+        paths = tuple(one.path for one in allowed.operands)
+        now: tuple[Operand, ...] = yield ReadOperands(paths)
+        if sorted(now) == sorted(allowed.operands):
+            return None
+        reason = failure(OPERAND_CHANGED, f"operand changed after {allowed.decision.grant} was approved")
+        at: datetime = yield ReadClock()
+        entry = Failed(stamp(at), allowed.number, False, "OperandChanged")
+        yield Append(conversation, (entry,), None)
+    except Bug:
+        raise
+    except Exception as error:  # nobody knows what the file holds: it is not run, and stays in flight
+        problem = str(error) if isinstance(error, InterlockError) else type(error).__name__
+        reason = failure(JOURNAL_ERROR, f"the call was not run: {problem}")
+    decision = replace(allowed.decision, verdict=Verdict.DENY, reasons=(reason,))
+    tool = str(allowed.call.tool)
+    return Outcome(tool, allowed.call.id, decision, allowed.number, for_model=refusal(decision))
 
 
 def _in_doubt(conversation: str, allowed: Allowed, error: BaseException) -> Steps:
@@ -318,7 +416,12 @@ _Decided: TypeAlias = list[tuple[int, _Proposal, Decision]]
 
 
 def _decide(
-    conversation: str, proposals: Sequence[_Proposal], rules: Rules, *, record: bool
+    conversation: str,
+    proposals: Sequence[_Proposal],
+    rules: Rules,
+    *,
+    record: bool,
+    beside: frozenset[int] = frozenset(),
 ) -> Generator[Effect, Any, _Decided]:
     now: datetime = yield ReadClock()
     proposals = yield from _located(proposals, rules)
@@ -326,22 +429,35 @@ def _decide(
         state: State = yield LoadState(conversation)
         proposals = yield from _carrying(proposals, state.namespace)
         valid = [proposal.asked for proposal in proposals if proposal.asked is not None]
-        setting = _setting(state, rules)
+        seen = _as_of(state, beside) if beside else state
+        setting = _setting(seen, rules)
         judgements: list[_Judged] = []
         for place, one in enumerate(valid):
             siblings = valid[:place] + valid[place + 1 :]
-            judgements.append((yield from _judge(one, siblings, setting, state, now, rules)))
+            judgements.append((yield from _judge(one, siblings, setting, seen, now, rules)))
+        this = Round(state, setting, rules.manifest, rules.approvals, stamp(now))
+        # A draft that is delivered is a release, which counts in any mode.
+        delivers = rules.outbox is not None and bool(rules.outbox.delivering)
+        if rules.mode == "shadow" and not delivers:
+            judgements = [_shadowed(one, judged_one, seen) for one, judged_one in zip(valid, judgements, strict=True)]
+        else:
+            proposals, judgements = yield from _settled(proposals, valid, judgements, this, rules.outbox, record)
         decided = _numbered(proposals, judgements, state.calls)
         if not record:
             return decided
         for _, proposal, decision in decided:
-            if proposal.asked is not None and decision.verdict is Verdict.ALLOW:
+            if proposal.asked is not None and decision.runs:
                 yield from artifact_steps.labelled(proposal.asked, state)
         receivers = {id(one): judged_one.receivers for one, judged_one in zip(valid, judgements, strict=True)}
-        entries = [
-            _entry(number, proposal, decision, state.version, stamp(now), receivers.get(id(proposal.asked), ()))
-            for number, proposal, decision in decided
-        ]
+        entries: list[Entry] = []
+        for number, proposal, decision in decided:
+            entries += proposal.settled.before if proposal.settled is not None else ()
+            loose = receivers.get(id(proposal.asked), ())
+            entries.append(_entry(number, proposal, decision, state.version, stamp(now), loose))
+        settled = [proposal.settled for proposal in proposals if proposal.settled is not None]
+        if any(one.new for one in settled):
+            yield from approval_steps.kept(settled)
+            entries += approval_steps.questions(settled, valid, this)
         try:
             # INVARIANT: the decision is on record before anything can happen because of it (T8).
             yield Append(conversation, entries, state.version, _pages(decided))
@@ -349,6 +465,84 @@ def _decide(
             continue  # the labels changed while we thought: decide anew under the new ones
         return decided
     raise Unavailable(f"the labels changed {MAX_RACES} times while this call was decided; try again later")
+
+
+def _settled(
+    proposals: Sequence[_Proposal],
+    valid: Sequence[Asked],
+    judgements: Sequence[_Judged],
+    this: Round,
+    outbox: OutboxRules | None,
+    record: bool,
+) -> Generator[Effect, Any, tuple[list[_Proposal], list[_Judged]]]:
+    """What persons have said of these calls. Nothing of it is looked for when the policy allows all of them."""
+    judged_calls = list(judgements)
+    if this.state.doubts:
+        judged_calls = [
+            replace(judged_one, decision=_doubtful(one, judged_one.decision, this.state))
+            for one, judged_one in zip(valid, judgements, strict=True)
+        ]
+    staged = [
+        outbox is not None and outbox.stages(one.call.tool, judged_one.decision.verdict)
+        for one, judged_one in zip(valid, judged_calls, strict=True)
+    ]
+    if not any(staged) and all(one.decision.verdict is Verdict.ALLOW for one in judged_calls):
+        return list(proposals), judged_calls
+    numbers = [number for number, one in enumerate(proposals, this.state.calls + 1) if one.asked is not None]
+    decisions = [one.decision for one in judged_calls]
+    # Nobody is asked about what is drafted: whoever releases it is asked then.
+    asked_now = [
+        replace(decision, verdict=Verdict.ALLOW) if drafts else decision
+        for decision, drafts in zip(decisions, staged, strict=True)
+    ]
+    settled = yield from approval_steps.settled(valid, asked_now, numbers, this)
+    drafted: dict[str, str] = {}
+    for place, one in enumerate(valid):
+        if outbox is not None and staged[place]:
+            decision = decisions[place]
+            decision = replace(decision, causes=decision.causes or _causes(one, (), this.state))
+            settled[place] = yield from draft_steps.staged(
+                one, valid, decision, numbers[place], this, outbox, drafted, record=record
+            )
+    found = iter(settled)
+    with_words = [one if one.asked is None else replace(one, settled=next(found)) for one in proposals]
+    return with_words, [replace(j, decision=s.decision) for j, s in zip(judged_calls, settled, strict=True)]
+
+
+def _shadowed(one: Asked, judged_one: _Judged, state: State) -> _Judged:
+    """What would have been decided, and nothing comes of it: nobody is asked and no grant is used. Only Interlock's own
+    files are guarded all the same, and whatever might be one of them."""
+    decision = _doubtful(one, judged_one.decision, state)
+    stays = judged_one.guarded and decision.verdict is not Verdict.ALLOW
+    return replace(judged_one, decision=replace(decision, enforced=stays))
+
+
+_DOUBTFUL: Final = Reason(
+    IN_DOUBT,
+    Verdict.ASK,
+    "The very same call was made before, and nobody knows whether it happened. It is not repeated without a person.",
+    "the same call was cut off or stopped without an outcome: it may have happened already",
+)
+
+
+def _doubtful(one: Asked, decision: Decision, state: State) -> Decision:
+    """What may have happened already is not done again by itself, and whoever is asked is told so."""
+    if decision.verdict is Verdict.DENY or not state.doubts:
+        return decision
+    if not one.spec.sends and one.spec.effect is Changes.NONE:
+        return decision
+    if one.call.digest not in state.doubts and NO_DIGEST not in state.doubts:
+        return decision
+    reasons = tuple(sorted((*decision.reasons, _DOUBTFUL), key=lambda each: each.code))
+    return replace(decision, verdict=Verdict.ASK, reasons=reasons, causes=decision.causes or _causes(one, (), state))
+
+
+def _as_of(state: State, beside: frozenset[int]) -> State:
+    """The state without what the results of these calls may bring, which nobody has seen."""
+    flights = dict(state.in_flight)
+    for number in beside & flights.keys():
+        flights[number] = replace(flights[number], untrusted=(), voices=(), unheard=False)
+    return replace(state, in_flight=MappingProxyType(flights))
 
 
 def _located(proposals: Sequence[_Proposal], rules: Rules) -> Generator[Effect, Any, list[_Proposal]]:
@@ -402,6 +596,7 @@ def _setting(state: State, rules: Rules) -> Setting:
         lists=rules.lists,
         index=state.provenance,
         grounding=rules.grounding,
+        mode=rules.mode,
     )
 
 
@@ -411,9 +606,11 @@ def _judge(
     document_digest = NO_DIGEST
     receivers: tuple[Digest, ...] = ()
     engine, revision, decision_id = rules.engine, rules.revision, ""
+    guarded = True
     try:
         document = build(one, siblings, setting, now)
         check_document(document)  # before any engine sees it (T6)
+        guarded = document["call"]["control"] == "interlock"
         asked_bytes = pack(document)
         document_digest = digest("document", asked_bytes)
         seen = None if rules.looks_at is None else look(document, rules.looks_at)
@@ -421,7 +618,8 @@ def _judge(
         verdict, reasons = rules.understood(raw)
         if isinstance(raw, Answered):
             engine, revision, decision_id = raw.engine, raw.revision, raw.decision_id
-        if verdict is Verdict.ALLOW and document["forecast"]["private"] and not document["call"]["grounded"]:
+        leaves = verdict is not Verdict.DENY or rules.mode == "shadow"
+        if leaves and document["forecast"]["private"] and not document["call"]["grounded"]:
             receivers = loose_receivers(one, setting)
     except Bug:
         raise
@@ -441,7 +639,7 @@ def _judge(
         engine=engine,
         decision_id=decision_id,
     )
-    return _Judged(decision, document_digest, receivers)
+    return _Judged(decision, document_digest, receivers, guarded)
 
 
 def _causes(one: Asked, siblings: Sequence[Asked], state: State) -> tuple[Cause, ...]:
@@ -465,7 +663,7 @@ def _numbered(proposals: Sequence[_Proposal], judgements: Sequence[_Judged], cal
 
 def _entry(
     number: int, proposal: _Proposal, decision: Decision, version: int, at: str, receivers: tuple[Digest, ...]
-) -> Decided:
+) -> Decided | Shadowed:
     one = proposal.asked
     verdict: Literal["allow", "ask", "deny"] = decision.verdict.value
     if one is None:
@@ -475,9 +673,10 @@ def _entry(
         return Decided(
             at, number, proposal.call_id, tool.server, tool.name, nothing_digest, verdict, decision.codes, version
         )
-    runs = decision.verdict is Verdict.ALLOW
+    runs = decision.runs
     nothing: tuple[Label, ...] = ()
-    return Decided(
+    kind = Decided if decision.enforced else Shadowed
+    return kind(
         at=at,
         number=number,
         call_id=proposal.call_id,
@@ -499,6 +698,7 @@ def _entry(
         said=words_of_arguments(one.arguments) if runs else "",
         receivers=receivers if runs else (),
         decision_id=decision.decision_id,
+        shape=proposal.settled.shape if proposal.settled is not None and not runs else NO_DIGEST,
     )
 
 
@@ -517,9 +717,7 @@ def _pages(decided: _Decided) -> tuple[tuple[int, str], ...]:
     return tuple(
         (number, page_of(one.asked.destinations, one.asked.reads))
         for number, one, decision in decided
-        if one.asked is not None
-        and decision.verdict is Verdict.ALLOW
-        and (one.asked.spec.untrusted or one.asked.spec.private)
+        if one.asked is not None and decision.runs and (one.asked.spec.untrusted or one.asked.spec.private)
     )
 
 
@@ -529,7 +727,8 @@ def _refused_round(proposals: Sequence[_Proposal], rules: Rules, error: Exceptio
     problem = str(error) if isinstance(error, InterlockError) else type(error).__name__
     decided: _Decided = []
     for proposal in proposals:
-        reason = proposal.problem or failure(code, problem)
+        stages = rules.outbox is not None and proposal.tool in rules.outbox.tools and code == JOURNAL_ERROR
+        reason = proposal.problem or failure(STAGING_FAILED if stages else code, problem)
         decision = Decision(Verdict.DENY, (reason,), revision=rules.revision, manifest=rules.manifest.digest)
         decided.append((0, proposal, decision))
     return decided

@@ -17,12 +17,12 @@ from interlock.model.calls import Call, freeze
 from interlock.model.decisions import Decision, Verdict
 from interlock.model.digests import Digest
 from interlock.model.document import asked
-from interlock.model.entries import Decided
+from interlock.model.entries import Ruling
 from interlock.model.results import Allowed
 from interlock.model.tools import widened
 
 
-def taken_up(call: Call, decided: Decided, rules: steps.Rules) -> Generator[Effect, Any, Allowed]:
+def taken_up(call: Call, decided: Ruling, rules: steps.Rules) -> Generator[Effect, Any, Allowed]:
     """The allowed call of a decision that is on record.
 
     A spec that has changed since can only add: the labels of the decision stay, and if the manifest is another one, no
@@ -31,7 +31,7 @@ def taken_up(call: Call, decided: Decided, rules: steps.Rules) -> Generator[Effe
     Raises:
         Refused: it was not allowed, or this is not the very call.
     """
-    if decided.verdict != Verdict.ALLOW.value:
+    if not decided.runs:
         raise Refused("the call was not allowed; only allowed calls have a result to observe")
     frozen, spec = freeze(call, rules.manifest, decided.call_id)
     if frozen.digest != decided.call:
@@ -52,4 +52,4 @@ def taken_up(call: Call, decided: Decided, rules: steps.Rules) -> Generator[Effe
         engine=decided.engine,
         decision_id=decided.decision_id,
     )
-    return Allowed(decided.number, one.call, spec, decision, one.reads)
+    return Allowed(decided.number, one.call, spec, decision, one.reads, one.writes)

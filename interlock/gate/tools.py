@@ -12,9 +12,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from interlock.errors import ManifestError, NotPermitted
+from interlock.errors import ManifestError, NotCanonical, NotPermitted
 from interlock.gate.guard import Guard, active
 from interlock.gate.permits import enter
+from interlock.model.canonical import canonical, unpack
 from interlock.model.manifest import Manifest
 from interlock.model.results import Outcome
 from interlock.model.tools import ToolId, ToolSpec
@@ -143,12 +144,25 @@ def tool(
         # The signature is part of the spec's digest: a function that takes other arguments is another tool.
         takes = [one.name for one in signature.parameters.values() if one.kind not in _VARIADIC]
         whole = {**entry, "arguments": takes, "description": json.dumps([description, str(signature)])}
+        whole["defaults"] = {one.name: _default(one.default) for one in signature.parameters.values() if _has(one)}
         tools = {named: whole}
         document = {"version": 1, "servers": {server: {"tools": tools}}} if server else {"version": 1, "tools": tools}
         spec = Manifest.parse(document, where).spec(ToolId(server, named))
         return (AsyncTool if inspect.iscoroutinefunction(function) else Tool)(function, spec)
 
     return wrap
+
+
+def _has(one: inspect.Parameter) -> bool:
+    return one.default is not inspect.Parameter.empty
+
+
+def _default(value: Any) -> Any:
+    """The default of an argument as a person is shown it; what is no JSON has no form that stays the same."""
+    try:
+        return unpack(canonical(value))
+    except (NotCanonical, RecursionError):
+        return "(a default that is no JSON value)"
 
 
 _VARIADIC = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)

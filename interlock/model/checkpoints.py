@@ -16,8 +16,11 @@ import orjson
 
 from interlock.errors import Tampered
 from interlock.model.digests import Digest, digest
+from interlock.model.drafts import Kept
+from interlock.model.grants import Bound, Held
 from interlock.model.labels import Taint
 from interlock.model.provenance import Claim, Layer, Provenance, Stack, Vouch, Voucher
+from interlock.model.standing import Standing
 from interlock.model.state import Delegation, InFlight, State, Summary
 
 if TYPE_CHECKING:
@@ -34,6 +37,11 @@ def state_body(state: State) -> bytes:
     value["in_flight"] = list(state.in_flight.items())
     value["children"] = list(state.children.items())
     value["provenance"] = _index_value(state.provenance)
+    # As lists too: the oldest is forgotten first.
+    value["questions"] = [[name, _question_value(one)] for name, one in state.questions.items()]
+    value["standing"] = [[name, _standing_value(one)] for name, one in state.standing.items()]
+    value["denials"] = list(state.denials.items())
+    value["drafts"] = [[name, _draft_value(one)] for name, one in state.drafts.items()]
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
@@ -61,6 +69,10 @@ def read_state(body: bytes) -> State:
         value["summary"] = adapters["summary"].validate_python(value["summary"])
         value["provenance"] = _index(value["provenance"])
         value["layout"] = tuple((first, count) for first, count in value["layout"])
+        value["questions"] = MappingProxyType(dict(adapters["questions"].validate_python(value["questions"])))
+        value["standing"] = MappingProxyType(dict(adapters["standing"].validate_python(value["standing"])))
+        value["denials"] = MappingProxyType(dict(value["denials"]))
+        value["drafts"] = MappingProxyType(dict(adapters["drafts"].validate_python(value["drafts"])))
         state = State(**value)
         same = state_body(state) == body
     except (ValueError, KeyError, TypeError, ValidationError) as error:
@@ -68,6 +80,27 @@ def read_state(body: bytes) -> State:
     if not same:
         raise Tampered(0, "not the canonical form of its state")
     return state
+
+
+def _question_value(one: Held) -> dict[str, Any]:
+    value = {each.name: getattr(one, each.name) for each in fields(Held)}
+    return {**value, "bound": _bound_value(one.bound)}
+
+
+def _draft_value(one: Kept) -> dict[str, Any]:
+    value = {each.name: getattr(one, each.name) for each in fields(Kept)}
+    released = None if one.released is None else _bound_value(one.released)
+    return {**value, "bound": _bound_value(one.bound), "released": released}
+
+
+def _bound_value(one: Bound) -> dict[str, Any]:
+    bound = {each.name: getattr(one, each.name) for each in fields(Bound)}
+    return {**bound, "labels": sorted(bound["labels"]), "codes": sorted(bound["codes"])}
+
+
+def _standing_value(one: Standing) -> dict[str, Any]:
+    value = {each.name: getattr(one, each.name) for each in fields(Standing)}
+    return {**value, "codes": sorted(one.codes)}
 
 
 def _index_value(index: Provenance) -> dict[str, Any]:
@@ -121,4 +154,7 @@ def _adapters() -> dict[str, TypeAdapter[Any]]:
         "in_flight": TypeAdapter(list[tuple[int, InFlight]]),
         "children": TypeAdapter(list[tuple[str, Delegation]]),
         "summary": TypeAdapter(Summary | None),
+        "questions": TypeAdapter(list[tuple[str, Held]]),
+        "standing": TypeAdapter(list[tuple[str, Standing]]),
+        "drafts": TypeAdapter(list[tuple[str, Kept]]),
     }

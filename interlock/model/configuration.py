@@ -27,6 +27,10 @@ class ConfigurationError(Misconfigured):
     """A configuration or narrowing file is wrong; the message names the file and the place."""
 
 
+# A day is the longest that anything waits for a person.
+Seconds: TypeAlias = Annotated[int, Field(ge=1, le=86_400)]
+
+
 class EmbeddedChoice(BaseModel):
     """In this process."""
 
@@ -158,11 +162,63 @@ class OtelChoice(BaseModel):
     plaintext: bool = False
 
 
+class TerminalChannel(BaseModel):
+    """The terminal that the agent runs at. ``seconds``: how long is waited; ``expiry``: how long a yes is good."""
+
+    model_config = _STRICT
+    channel: Literal["terminal"]
+    seconds: Seconds = 120
+    expiry: Seconds = 900
+
+
+class StoreChannel(BaseModel):
+    """Somebody answers with ``interlock approvals``, from another terminal; needs a store on disk."""
+
+    model_config = _STRICT
+    channel: Literal["store"]
+    seconds: Seconds = 600
+    expiry: Seconds = 900
+
+
+class PauseChannel(BaseModel):
+    """The host pauses and answers by itself (``guard.answer``)."""
+
+    model_config = _STRICT
+    channel: Literal["pause"]
+    expiry: Seconds = 900
+
+
+class WebhookChannel(BaseModel):
+    """A service is told, signed, and its signed answer taken at ``listen`` (``host:port``), or by a host's server."""
+
+    model_config = _STRICT
+    channel: Literal["webhook"]
+    url: Annotated[str, Field(min_length=1)]
+    secret_file: Annotated[str, Field(min_length=1)]
+    listen: str = ""
+    seconds: Seconds = 600
+    expiry: Seconds = 900
+
+
+ApprovalChoice: TypeAlias = Annotated[
+    TerminalChannel | StoreChannel | PauseChannel | WebhookChannel, Field(discriminator="channel")
+]
+
+
+class OutboxChoice(BaseModel):
+    """Tools whose calls are drafted, as ``name`` or ``server/name``; ``expiry``: for how long a draft may be sent."""
+
+    model_config = _STRICT
+    tools: Annotated[list[str], Field(min_length=1)]
+    expiry: Annotated[int, Field(ge=1, le=30 * 86_400)] = 86_400
+
+
 class Configuration(BaseModel):
     """``interlock.toml``. Paths are relative to the file. Tools may stand here, in ``manifest`` files, or in both."""
 
     model_config = _STRICT
     version: Annotated[int, Field(ge=1, le=1)]
+    mode: Literal["enforce", "shadow"] = "enforce"
     manifest: list[str] = []
     policies: list[str] = []
     scenarios: list[str] = []
@@ -171,6 +227,8 @@ class Configuration(BaseModel):
     engine: EngineChoice = Field(default_factory=EmbeddedChoice)
     journal: JournalChoice | None = None
     otel: OtelChoice | None = None
+    approvals: ApprovalChoice | None = None
+    outbox: OutboxChoice | None = None
     tools: dict[str, Any] = {}
     servers: dict[str, Any] = {}
 

@@ -145,6 +145,8 @@ def candidates(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
                 if len(text) <= MAX_LENGTH:
                     found.add(text)
                 found.update(_pieces(text))
+                if _answers_itself(text):
+                    found.add(OWN_ANSWER)
         elif kind in (Kind.PATH, Kind.ID, Kind.URL) and changes:
             for text in _texts(value):
                 found.update((text, _decoded(text), *text.split(":")))
@@ -158,6 +160,24 @@ def candidates(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
 # Stands for all that was not looked at; it is in the table of protected files, so the call is treated as one.
 TOO_MANY: Final = ".interlock-too-many-paths"
+
+
+# Stands for a command by which a person answers; it is in the table of our own files.
+OWN_ANSWER: Final = ".interlock/answer"
+
+
+def _answers_itself(text: str) -> bool:
+    """Is this a command line that runs our own command, by which questions are answered? Whoever is asked about is not
+    who answers. Only what is written is seen: a script that runs it is a program like any other."""
+    for whole in (text, text.translate(_QUOTES)):
+        names = [posixpath.basename(piece).casefold() for piece in _CUTS.split(whole)]
+        if any(one in _OWN_COMMANDS for one in names) and not _ANSWERING.isdisjoint(names):
+            return True
+    return False
+
+
+_OWN_COMMANDS: Final = frozenset({"interlock", "interlock.exe", "interlock.cli", "interlock.cli.__main__"})
+_ANSWERING: Final = frozenset({"approvals", "outbox"})
 
 
 def targets(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from interlock.errors import NotCanonical, Refused
 from interlock.model.canonical import Json, canonical, pack
 from interlock.model.digests import Digest, digest
-from interlock.model.entries import Decided, Entry
+from interlock.model.entries import Entry, Ruling, Shadowed
 
 PATH: Final = "interlock/entrypoint/answers"
 # Under these a pointer may erase or mask; the rest is what an event is found by. OPA has one more, which we never fill.
@@ -71,11 +71,11 @@ def events(
     erasing = [_parsed(one) for one in erase]
     masking = [(_parsed(one), value) for one, value in (mask or {}).items()]
     for link, entry in entries:
-        if isinstance(entry, Decided):
+        if isinstance(entry, Ruling):
             yield _redacted(_event(link, entry, namespace, conversation), erasing, masking)
 
 
-def _event(link: str, entry: Decided, namespace: str, conversation: str) -> dict[str, Any]:
+def _event(link: str, entry: Ruling, namespace: str, conversation: str) -> dict[str, Any]:
     name = decision_id(namespace, conversation, entry.number, entry.document)
     trace, span = trace_ids(namespace, conversation, name)
     return {
@@ -96,6 +96,7 @@ def _event(link: str, entry: Decided, namespace: str, conversation: str) -> dict
         "result": {
             "verdict": entry.verdict,
             "codes": list(entry.codes),
+            "enforced": not isinstance(entry, Shadowed),
             "labels": sorted({*entry.private, *entry.untrusted, *entry.opens}),
         },
         "timestamp": entry.at,

@@ -90,6 +90,7 @@ _KindName = Literal[
     "secret",
     "unknown",
 ]
+Mode = Literal["enforce", "shadow"]
 _OriginName = Literal["user", "operator", "trusted", "metadata", "designated", "mixed", "untrusted", "unseen"]
 
 
@@ -161,7 +162,7 @@ class Document(TypedDict):
     forecast: Forecast
     tool: ToolPart
     call: CallPart
-    mode: Literal["enforce", "shadow"]
+    mode: Mode
 
 
 _PARTS: Final = (
@@ -281,6 +282,7 @@ class Setting:
         lists: the operator's allow-lists.
         index: the conversation's provenance.
         grounding: origins that ground a value.
+        mode: are decisions enforced here?
     """
 
     conversation: str
@@ -295,6 +297,7 @@ class Setting:
     lists: AllowLists = NO_LISTS
     index: Provenance = EMPTY
     grounding: frozenset[Origin] = GROUNDING
+    mode: Mode = "enforce"
 
     def origin(self, one: Destination) -> Origin:
         """Who vouches for an object, a party or a link here."""
@@ -309,6 +312,14 @@ class Setting:
     def is_grounded(self, one: Destination) -> bool:
         """Does anybody vouch for a destination here?"""
         return self.grounds(one, self.receiver_origin(one))
+
+    def talks_back(self, one: Destination) -> bool:
+        """Did untrusted content come from there? An unknown destination might be anybody."""
+        return (
+            self.deafening
+            or (one.voice != "" and voice_digest(one.voice) in self.voices)
+            or (one.kind is Kind.UNKNOWN and bool(self.voices))
+        )
 
     def grounds(self, one: Destination, origin: Origin) -> bool:
         """Does this origin ground the value? A list of hotels says which there are, not which of them the person wants:
@@ -402,7 +413,7 @@ def build(one: Asked, siblings: Sequence[Asked], setting: Setting, now: datetime
             "credentials": any(label in _CREDENTIALS for label in spec.private),
             "drip": not grounded and is_drip(setting, loose_receivers(one, setting)),
         },
-        "mode": "enforce",
+        "mode": setting.mode,
     }
 
 
@@ -451,16 +462,10 @@ def is_drip(setting: Setting, receivers: Iterable[Digest]) -> bool:
 
 
 def _destination(destination: Destination, origin: Origin, setting: Setting) -> DestinationPart:
-    # An unknown destination might be anybody, so also the page that asked to be written to.
-    talks_back = (
-        setting.deafening
-        or (destination.voice != "" and voice_digest(destination.voice) in setting.voices)
-        or (destination.kind is Kind.UNKNOWN and bool(setting.voices))
-    )
     return {
         "argument": destination.argument,
         "kind": destination.kind.value,
         "value": destination.value,
         "origin": origin.value,
-        "talks_back": talks_back,
+        "talks_back": setting.talks_back(destination),
     }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from interlock.errors import NotCanonical, Refused, Tampered
 from interlock.model.canonical import pack, parse
-from interlock.model.digests import Digest
+from interlock.model.digests import NO_DIGEST, Digest
 from interlock.model.labels import Label, label
 from interlock.model.marks import EVERYTHING, unpacked
 
@@ -84,8 +84,8 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """A call was decided. With verdict allow it also puts the call's labels in flight.
+class Ruling:
+    """What the policy says of a call; see :class:`Decided` and :class:`Shadowed`.
 
     Attributes:
         number: of the call in its conversation, from 1.
@@ -96,6 +96,8 @@ class Decided:
         said: packed words of the arguments, when the call may run.
         receivers: digests of parties that nobody vouched for and that private material goes to.
         decision_id: under which the engine's own log has it; empty when it keeps none.
+        shape: of a call that was denied by rule, or that nobody could be asked about: calls of one shape that are
+            denied again and again come to an end (:mod:`interlock.model.grants`).
     """
 
     at: str
@@ -116,10 +118,35 @@ class Decided:
     revision: str = ""
     manifest: str = ""
     engine: str = ""
-    kind: Literal["decided"] = "decided"
     said: str = ""
     receivers: tuple[Digest, ...] = ()
     decision_id: str = ""
+    shape: Digest = NO_DIGEST
+
+    @property
+    def runs(self) -> bool:
+        """May the call run? Then its labels are in flight from here on."""
+        return self.verdict == "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Ruling):
+    """A call was decided. With verdict allow it also puts the call's labels in flight."""
+
+    kind: Literal["decided"] = "decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Shadowed(Ruling):
+    """In shadow mode: what would have been decided of a call. It runs whatever the verdict, so its labels are in
+    flight."""
+
+    kind: Literal["shadowed"] = "shadowed"
+
+    @property
+    def runs(self) -> bool:
+        """Always."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,11 +373,208 @@ class Trimmed:
     kind: Literal["trimmed"] = "trimmed"
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A person is asked about one exact call. Everything here is what a yes will be bound to.
+
+    Attributes:
+        question: its id in this conversation.
+        number: of the first call that it is about.
+        uses: how many identical calls of the batch it is about; a yes is good for each of them once.
+        call, server, tool, spec: the call by its digest, and its tool by name and by the digest of its declaration.
+        shown: the labels that the person is shown: the exposure, and those of every call of the batch.
+        codes: of the controls that ask.
+        operands: digest of the files that the arguments name, as they were read.
+        shape: of the call.
+        body: digest of what is shown.
+        expires: until when the question may be answered, and the yes be used.
+    """
+
+    at: str
+    question: str
+    conversation: str
+    number: int
+    uses: int
+    call: Digest
+    server: str
+    tool: str
+    spec: Digest
+    shown: tuple[Label, ...]
+    codes: tuple[str, ...]
+    revision: str
+    manifest: str
+    operands: Digest
+    shape: Digest
+    body: Digest
+    expires: str
+    kind: Literal["asked"] = "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question was answered, or nobody answered it.
+
+    Attributes:
+        answer: ``approve``, ``refuse``, ``edit`` (refused, and another call proposed in its place) or ``none``.
+        by: who answered and by which channel, as the channel says; for ``none`` why nobody did.
+    """
+
+    at: str
+    question: str
+    answer: Literal["approve", "refuse", "edit", "none"]
+    by: str
+    kind: Literal["answered"] = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """One person's approval of one exact call came into being. Of no use in another conversation."""
+
+    at: str
+    question: str
+    conversation: str
+    call: Digest
+    expires: str
+    kind: Literal["granted"] = "granted"
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """A grant, or a standing approval, lets call ``number`` run. Written in one append with the decision."""
+
+    at: str
+    question: str
+    number: int
+    call: Digest
+    kind: Literal["consumed"] = "consumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Voided:
+    """An open question, a grant or a standing approval came to nothing; ``why`` is a word of ours."""
+
+    at: str
+    question: str
+    why: str
+    kind: Literal["voided"] = "voided"
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """A person lets one tool send to one receiver until ``expires``, as long as nothing untrusted is read.
+
+    Attributes:
+        standing: its id in this conversation.
+        question: the approved question that it was made from.
+        destination: digest of the receiver in its normal form, with its kind.
+        codes: of the controls that it answers; never those of the trifecta.
+    """
+
+    at: str
+    standing: str
+    conversation: str
+    question: str
+    server: str
+    tool: str
+    spec: Digest
+    destination: Digest
+    codes: tuple[str, ...]
+    revision: str
+    manifest: str
+    by: str
+    expires: str
+    kind: Literal["stood"] = "stood"
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A call that the operator routes to the outbox was drafted: it did not run, and runs when a person releases it.
+
+    Attributes:
+        draft: its id in this conversation.
+        number: of the call that was drafted.
+        call, server, tool, spec: the call by its digest, and its tool by name and by the digest of its declaration.
+        shown: the exposure, and what the call itself may bring.
+        codes: of the controls that ask.
+        operands: digest of the files that the arguments name.
+        shape: of the call.
+        body, length: of what is stored of it.
+    """
+
+    at: str
+    draft: str
+    conversation: str
+    number: int
+    call: Digest
+    server: str
+    tool: str
+    spec: Digest
+    shown: tuple[Label, ...]
+    codes: tuple[str, ...]
+    revision: str
+    manifest: str
+    operands: Digest
+    shape: Digest
+    body: Digest
+    length: int
+    expires: str
+    kind: Literal["drafted"] = "drafted"
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A person lets a draft be sent once. Bound to what the person was shown, and to what decided anew by then."""
+
+    at: str
+    draft: str
+    conversation: str
+    call: Digest
+    shown: tuple[Label, ...]
+    codes: tuple[str, ...]
+    revision: str
+    manifest: str
+    operands: Digest
+    by: str
+    kind: Literal["released"] = "released"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A person rejects a draft. It is never sent."""
+
+    at: str
+    draft: str
+    by: str
+    kind: Literal["rejected"] = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Lapsed:
+    """The release of a draft came to nothing; ``why`` is a word of ours. It waits for a person again."""
+
+    at: str
+    draft: str
+    why: str
+    kind: Literal["lapsed"] = "lapsed"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A released draft is delivered by call ``number``. Written in one append with the decision."""
+
+    at: str
+    draft: str
+    number: int
+    call: Digest
+    kind: Literal["taken"] = "taken"
+
+
 Entry: TypeAlias = (
     Opened
     | Typed
     | Admitted
     | Decided
+    | Shadowed
     | Observed
     | Failed
     | Resumed
@@ -366,6 +590,17 @@ Entry: TypeAlias = (
     | Erased
     | Checkpointed
     | Trimmed
+    | Asked
+    | Answered
+    | Granted
+    | Consumed
+    | Voided
+    | Stood
+    | Drafted
+    | Released
+    | Rejected
+    | Lapsed
+    | Taken
 )
 
 
@@ -430,7 +665,7 @@ def read_entry(value: Any, sequence: int = 0) -> Entry:
     except ValidationError as error:
         raise Tampered(sequence, f"not an entry that this version knows ({type(error).__name__})") from None
     try:
-        for name in ("labels", "private", "untrusted", "opens"):
+        for name in ("labels", "private", "untrusted", "opens", "shown"):
             for one in getattr(entry, name, ()):
                 label(one)
         for one, _ in getattr(entry, "notes", ()):

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from interlock.errors import ManifestError, Refused
+from interlock.errors import ManifestError, NotCanonical, Refused
+from interlock.model.canonical import canonical
 from interlock.model.destinations import normalised
 from interlock.model.labels import Label, Leg, label, leg_of
 from interlock.model.manifest import NAME, SERVER, only_legs
@@ -86,6 +87,7 @@ def read_spec(where: str, tool: ToolId, entry: ToolEntry) -> ToolSpec:
         arguments=tuple(entry.arguments),
         writes_to=tuple(entry.writes_to.items()),
         reads_from=tuple(entry.reads_from.items()),
+        defaults=_defaults(place, entry.defaults),
         audience=Audience(entry.audience),
         fields=fields,
         ids=ids,
@@ -96,6 +98,13 @@ def read_spec(where: str, tool: ToolId, entry: ToolEntry) -> ToolSpec:
         raise ManifestError(f"{place}: more than {MAX_CLAUSES} clauses under when")
     when = tuple(_clause(f"{place}: when[{number}]", spec, one) for number, one in enumerate(entry.when))
     return replace(spec, when=when) if when else spec
+
+
+def _defaults(place: str, values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    try:
+        return tuple((name, canonical(value).decode()) for name, value in values.items())
+    except NotCanonical as error:
+        raise ManifestError(f"{place}: defaults: {error}") from None
 
 
 def _is_untrusted(labels: Iterable[Label]) -> bool:

@@ -75,6 +75,7 @@ class ToolEntry(BaseModel):
     arguments: list[str] = []
     writes_to: dict[str, Literal["path", "url", "table", "key"]] = {}
     reads_from: dict[str, Literal["path", "url", "table", "key"]] = {}
+    defaults: dict[str, Any] = {}
     effect: Literal["none", "add", "write", "destroy", "control"] = "none"
     audience: Literal["closed", "self", ""] = ""
     fields: dict[str, str | list[str]] = {}

@@ -153,6 +153,11 @@ def _bare(word: str) -> str:
     return bare[:end].removeprefix("mailto:")
 
 
+def bare_words(text: str) -> Iterable[str]:
+    """The words of a text, without the punctuation around them."""
+    return (_bare(word) for word in _WORDS.findall(text) if len(word) <= _LONGEST)
+
+
 def _kinds(word: str) -> Iterable[Kind]:
     if "://" in word or word[:4].lower() == "www.":
         yield Kind.URL
@@ -177,6 +182,12 @@ def address_book(entries: Mapping[str, Iterable[str]]) -> frozenset[Digest]:
                 raise SettingsError(f"address_book.{name}: {value!r} can't be read as {name}; correct or remove it")
             found.add(value_digest(kind, normal))
     return frozenset(found)
+
+
+def named_values(entries: Mapping[str, Iterable[str]]) -> tuple[tuple[Kind, str], ...]:
+    """The operator's destinations as values, by kind, in normal form; those that have none are left out."""
+    found = [(Kind(name), normalised(Kind(name), value)) for name, values in entries.items() for value in values]
+    return tuple((kind, normal) for kind, normal in found if normal is not None)
 
 
 @dataclass(frozen=True, slots=True)

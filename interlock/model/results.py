@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from interlock.errors import Refused
-from interlock.model.calls import FrozenCall
+from interlock.model.calls import Call, FrozenCall
 from interlock.model.canonical import MAX_DEPTH
-from interlock.model.decisions import Decision, Verdict
+from interlock.model.decisions import Decision, Verdict, Who
+from interlock.model.routes import routes_for_model
 from interlock.model.tools import ToolSpec
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # they are about calls, and need what this module has
     from interlock.model.carried import Carried
+    from interlock.model.operands import Operand
+    from interlock.model.question import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class Allowed:
     """An allowed call that waits for its outcome: what may run, exactly.
 
     ``reads`` and ``writes`` are keys of artifacts, ``carried`` is what was on record of those that it reads.
+    ``operands``: the files that an approved call names, as the person was shown them; read again before it runs.
     """
 
     number: int
@@ -83,6 +87,7 @@ class Allowed:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     carried: Carried | None = None
+    operands: tuple[Operand, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +99,15 @@ class Ticket:
         outcomes: by call id, in the order of the proposal; refused calls have their final outcome already, allowed
             ones are ``pending``.
         allowed: by call id, what may run.
+        questions: by call id, what a person is asked; once it is answered, the same call proposed again may run.
+        instead: by call id, what a person proposed in place of a call.
     """
 
     conversation: str
     outcomes: Mapping[str, Outcome]
     allowed: Mapping[str, Allowed] = field(default_factory=dict)
+    questions: Mapping[str, Question] = field(default_factory=dict)
+    instead: Mapping[str, Call] = field(default_factory=dict)
 
 
 # How an outcome calls the tool of a malformed call: its name may be text that someone else wrote.
@@ -161,16 +170,36 @@ def _lone(text: str) -> bool:
     return False
 
 
+_LAST: Final = (
+    "Calls like this one have been denied three times now, and no other form of it will be allowed. Do not call it"
+    " again; tell the user what you wanted to do."
+)
+
+
+_DRAFTED: Final = (
+    "Drafted, not sent: the call waits in the outbox as {}, where a person may release or reject it. Nothing was sent."
+    " Do not call it again; tell the user that it waits there."
+)
+
+
 def refusal(decision: Decision) -> str:
     """What the model is told of a denied or asked call: which control, why, which routes are open. No values."""
-    if decision.verdict is Verdict.ASK:
+    if decision.drafted:
+        return _DRAFTED.format(decision.draft)
+    if decision.verdict is Verdict.ASK and decision.question:
+        opening = "Not done: this call needs a person's approval, and a person is being asked."
+    elif decision.verdict is Verdict.ASK:
         opening = "Not done: this call needs a person's approval, and nobody has given it."
+    elif decision.who is Who.PERSON:
+        opening = "Not done: a person refused this call."
+    elif decision.who is Who.NOBODY:
+        opening = "Not done: nobody answered."
     else:
         opening = "Not done: this call was denied by the security policy."
     # Only what decided: an approval that a milder control would be content with lifts no denial.
     decisive = [reason for reason in decision.reasons if reason.verdict is decision.verdict]
     why = " ".join(f"[{reason.code}] {reason.for_model}" for reason in decisive[:3])
-    return f"{opening} {why}".strip()
+    return f"{opening} {why} {_LAST if decision.terminal else routes_for_model(decision.remedies)}".strip()
 
 
 def failure_text(error: BaseException) -> str:

@@ -12,33 +12,50 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, assert_never
 
+from interlock.model import drafts, grants, standing
 from interlock.model.digests import NO_DIGEST, Digest
+from interlock.model.drafts import NO_DRAFTS, Drafts
 from interlock.model.entries import (
     Admitted,
+    Answered,
+    Asked,
     Checkpointed,
     ChildJoined,
     ChildOpened,
+    Consumed,
     Decided,
+    Drafted,
     Entry,
     Erased,
     Failed,
     Forked,
+    Granted,
+    Lapsed,
     Notes,
     Observed,
     Opened,
+    Rejected,
+    Released,
     Remembered,
     Resumed,
     Rewritten,
     RolledBack,
+    Ruling,
     Sent,
+    Shadowed,
+    Stood,
     Summarised,
+    Taken,
     Transcribed,
     Trimmed,
     Typed,
+    Voided,
 )
+from interlock.model.grants import NONE_HELD, Questions
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
 from interlock.model.layout import Layout, changed
 from interlock.model.provenance import EMPTY, Provenance, hearing, saying, sending, vouching
+from interlock.model.standing import NONE_STANDING, Approvals
 
 MAX_IN_FLIGHT: Final = 256
 MAX_TYPED: Final = 20_000
@@ -116,6 +133,11 @@ class State:
         places: number of messages that were ever stored.
         layout: which of those places the transcript is made of.
         erased: the content of the messages up to this place was erased.
+        questions: what a person was asked and what became of it, by the question's id; grants are in it.
+        standing: approvals that stand, by id.
+        denials: how often calls of a shape were denied since the person last typed.
+        asks: number of questions so far.
+        drafts: calls that were drafted instead of made, by the draft's id, and what became of them.
     """
 
     conversation: str = ""
@@ -138,6 +160,11 @@ class State:
     places: int = 0
     layout: Layout = ()
     erased: int = 0
+    questions: Questions = field(default_factory=lambda: NONE_HELD)
+    standing: Approvals = field(default_factory=lambda: NONE_STANDING)
+    denials: Mapping[Digest, int] = field(default_factory=lambda: MappingProxyType({}))
+    asks: int = 0
+    drafts: Drafts = field(default_factory=lambda: NO_DRAFTS)
 
     @property
     def exposure(self) -> Taint:
@@ -168,13 +195,22 @@ class State:
 
 def apply(state: State, entry: Entry) -> State:
     """The state after one more entry. Total: unknown numbers and repeated outcomes only ever add."""
+    after = _applied(state, entry)
+    if not after.questions and not after.standing and not after.drafts:
+        return after
+    return _without_what_ended(state, after, entry)
+
+
+def _applied(state: State, entry: Entry) -> State:
     match entry:
         case Opened():
             return _opened(state, entry)
         case Typed():
             # What is not remembered grounds nothing, so the bounds are on the strict side.
             typed = _more(state.typed, entry.values, MAX_TYPED)
-            return replace(state, typed=typed, texts=_more(state.texts, (entry.content,), MAX_TEXTS))
+            texts = _more(state.texts, (entry.content,), MAX_TEXTS)
+            # What the person asks for anew may be asked about anew.
+            return replace(state, typed=typed, texts=texts, denials=MappingProxyType({}))
         case Admitted():
             source = Source(entry.at, 0, entry.source, entry.content)
             heard = state
@@ -183,7 +219,7 @@ def apply(state: State, entry: Entry) -> State:
                 heard = replace(heard, provenance=hearing(state.provenance, entry.words))
             taint = _joined(state.taint, entry.labels, source)
             return replace(_doubted(heard, entry.doubts), version=state.version + 1, taint=taint)
-        case Decided():
+        case Decided() | Shadowed():
             return _decided(state, entry)
         case Observed():
             landed = _landed(
@@ -218,8 +254,77 @@ def apply(state: State, entry: Entry) -> State:
             layout = changed(state.layout, state.length - entry.keep, state.places + 1, new)
             places = state.places + new
             return replace(kept, turn=entry.turn, length=entry.keep + new, places=places, layout=layout)
+        case Asked() | Answered() | Granted() | Consumed():
+            return _on_questions(state, entry)
+        case Voided() | Stood():
+            approvals = standing.applied(state.standing, entry, state.conversation)
+            after = replace(state, standing=approvals, version=state.version + 1)
+            return after if isinstance(entry, Stood) else _on_questions(after, entry)
+        case Drafted() | Released() | Rejected() | Lapsed() | Taken():
+            return _on_drafts(state, entry)
         case _:
             assert_never(entry)
+
+
+def _on_questions(state: State, entry: Asked | Answered | Granted | Consumed | Voided) -> State:
+    denials = state.denials
+    for shape in grants.shapes_denied(entry, state.questions):
+        denials = grants.denied_again(denials, shape)
+    held = grants.applied(state.questions, entry, state.conversation)
+    asks = state.asks + isinstance(entry, Asked)
+    return replace(state, questions=held, denials=denials, asks=asks, version=state.version + 1)
+
+
+def _on_drafts(state: State, entry: Drafted | Released | Rejected | Lapsed | Taken) -> State:
+    denials = state.denials
+    if isinstance(entry, Rejected):
+        denials = grants.denied_again(denials, drafts.shape_rejected(entry, state.drafts))
+    kept = drafts.applied(state.drafts, entry, state.conversation)
+    return replace(state, drafts=kept, denials=denials, version=state.version + 1)
+
+
+def _without_what_ended(before: State, state: State, entry: Entry) -> State:
+    """No grant outlives the labels, the messages and the time that it was given under."""
+    held, approvals, kept = state.questions, state.standing, state.drafts
+    if kept:
+        if isinstance(entry, Observed | Failed | Resumed):
+            kept = drafts.ended(kept, entry)
+        if drafts.any_waiting(kept):
+            rewound = _takes_back(before, entry)
+            kept = drafts.settled(kept, entry.at, state.exposure.labels, rewound=rewound)
+    if grants.any_open(held):
+        held = grants.settled(held, entry.at, state.exposure.labels)
+        if _takes_back(before, entry):
+            held = grants.voided(held, grants.REWOUND)
+    if approvals:
+        over = _takes_back(before, entry) or _brings_untrusted(before, entry)
+        approvals = NONE_STANDING if over else standing.settled(approvals, entry.at)
+    if held is state.questions and approvals is state.standing and kept is state.drafts:
+        return state
+    # INVARIANT: what takes a grant away changes the version, so no decision commits that still counts on it.
+    version = max(state.version, before.version + 1)
+    return replace(state, questions=held, standing=approvals, drafts=kept, version=version)
+
+
+def _takes_back(before: State, entry: Entry) -> bool:
+    """Does the conversation go back behind something that was said, so that it may be said again?"""
+    if isinstance(entry, Transcribed):
+        return entry.keep < before.length
+    return isinstance(entry, Rewritten | RolledBack | Erased)
+
+
+def _brings_untrusted(before: State, entry: Entry) -> bool:
+    """Did somebody else's text enter with this entry?"""
+    match entry:
+        case Observed() | Failed():
+            flight = before.in_flight.get(entry.number)
+            outside = entry.external and not getattr(entry, "exact", False)
+            declared = flight.untrusted if flight is not None and (outside or getattr(entry, "doubt", False)) else ()
+            return _untrusted((*entry.labels, *declared))
+        case Opened() | Admitted() | Resumed() | ChildOpened() | ChildJoined() | Summarised():
+            return _untrusted(entry.labels)
+        case _:
+            return False
 
 
 def _learned(state: State, entry: Observed, flight: InFlight | None) -> State:
@@ -379,11 +484,12 @@ def _doubted(state: State, calls: Iterable[Digest]) -> State:
     return state if doubts == state.doubts else replace(state, doubts=doubts)
 
 
-def _decided(state: State, entry: Decided) -> State:
+def _decided(state: State, entry: Ruling) -> State:
     # INVARIANT: every decision bumps the version, so two writers can never give two calls the same number.
     calls, version = max(state.calls, entry.number), state.version + 1
-    if entry.verdict != "allow":
-        return _with(state, state.taint, state.in_flight, version, calls)  # a call that does not run adds no label
+    if not entry.runs:  # a call that does not run adds no label
+        after = _with(state, state.taint, state.in_flight, version, calls)
+        return replace(after, denials=grants.denied_again(state.denials, entry.shape)) if entry.shape else after
     tool = f"{entry.server}/{entry.tool}" if entry.server else entry.tool
     flight = InFlight(
         entry.at, tool, entry.call, entry.private, entry.untrusted, entry.opens, entry.voices, entry.unheard
@@ -441,6 +547,11 @@ def _with(state: State, taint: Taint, in_flight: Mapping[int, InFlight], version
         state.places,
         state.layout,
         state.erased,
+        state.questions,
+        state.standing,
+        state.denials,
+        state.asks,
+        state.drafts,
     )
 
 

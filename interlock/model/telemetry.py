@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from interlock.model.decision_log import decision_id, trace_ids
-from interlock.model.entries import Decided, Entry, Failed, Observed
+from interlock.model.entries import Entry, Failed, Observed, Ruling
 from interlock.model.labels import Taint
 from interlock.model.state import State, apply
 
@@ -33,7 +33,7 @@ class Call:
 
     namespace: str
     conversation: str
-    decided: Decided
+    decided: Ruling
     outcome: Observed | Failed | None
     exposure: Taint
 
@@ -146,14 +146,14 @@ class Calls:
         self._open: OrderedDict[tuple[str, str, int], tuple[Call, Any]] = OrderedDict()
 
     def told(
-        self, namespace: str, conversation: str, entries: Iterable[Entry], exposure: Taint, context: Any = None
+        self, namespace: str, conversation: str, entries: Iterable[Entry | Ruling], exposure: Taint, context: Any = None
     ) -> Iterator[tuple[CallSpan, Any]]:
         """Take note of entries that were written together; gives the spans that ended with them."""
         for entry in entries:
-            if isinstance(entry, Decided):
+            if isinstance(entry, Ruling):
                 key = (namespace, conversation, entry.number)
                 call = Call(namespace, conversation, entry, None, exposure)
-                if entry.verdict != "allow":
+                if not entry.runs:
                     yield span_of(call), context
                     continue
                 yield from self._ended(key)  # a number that is decided twice
@@ -186,14 +186,14 @@ def spans(namespace: str, conversation: str, entries: Iterable[Entry], state: St
     Args:
         state: that the journal begins with.
     """
-    calls, together = Calls(), list[Decided]()
+    calls, together = Calls(), list[Ruling]()
     for entry in entries:
         # The decisions of one turn were made under one version and written together; each counts all of them.
-        if together and not (isinstance(entry, Decided) and entry.version == together[-1].version):
+        if together and not (isinstance(entry, Ruling) and entry.version == together[-1].version):
             yield from (span for span, _ in calls.told(namespace, conversation, together, state.exposure))
             together = []
         state = apply(state, entry)
-        if isinstance(entry, Decided):
+        if isinstance(entry, Ruling):
             together.append(entry)
         else:
             yield from (span for span, _ in calls.told(namespace, conversation, [entry], state.exposure))

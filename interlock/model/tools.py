@@ -186,6 +186,8 @@ class ToolSpec:
         writes_to, reads_from: argument name → kind of artifact (``path``, ``url``, ``table``, ``key``) that a call
             writes or reads; the argument ``*`` stands for any artifact of its kind.
         description: for people, and part of the digest: a tool that describes itself anew is a new tool.
+        defaults: argument name → canonical JSON of the value that the tool takes when the argument is left out; shown
+            to a person who is asked.
         known: False only for :func:`undeclared` tools.
         private: derived: private labels that a call joins as soon as it is allowed, whether it succeeds or fails.
         untrusted: derived: labels that a result joins when it touched the outside.
@@ -213,6 +215,7 @@ class ToolSpec:
     when: tuple[Clause, ...] = ()
     writes_to: tuple[tuple[str, str], ...] = ()
     reads_from: tuple[tuple[str, str], ...] = ()
+    defaults: tuple[tuple[str, str], ...] = ()
     private: tuple[Label, ...] = field(init=False, default=())
     untrusted: tuple[Label, ...] = field(init=False, default=())
     roles: Mapping[str, Kind | None] = field(init=False, default_factory=dict, compare=False)
@@ -221,7 +224,7 @@ class ToolSpec:
     def __post_init__(self) -> None:
         for name in ("returns", "reads", "opens", "destinations", "objects", "parties", "nouns", "content"):
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
-        for name in ("arguments", "fields", "ids", "writes_to", "reads_from"):
+        for name in ("arguments", "fields", "ids", "writes_to", "reads_from", "defaults"):
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
         carried = (*self.returns, *(one for each in self.fields for one in each.labels))
         private = {one for one in carried if leg_of(one) is Leg.PRIVATE} | set(self.reads)
@@ -238,6 +241,7 @@ class ToolSpec:
         """Canonical bytes of everything that the spec says."""
         return pack(
             {
+                **({"defaults": self.defaults} if self.defaults else {}),
                 "server": self.id.server,
                 "name": self.id.name,
                 "returns": self.returns,

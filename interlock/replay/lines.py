@@ -34,6 +34,7 @@ class Line:
         recorded: ``result``, ``error``, ``not run`` (the record says so), ``none`` (it says nothing) or ``hosted``: run
             by the provider, so that it can't be refused, and the verdict is what the manifest makes of it.
         problem: what is wrong with the shape of the call.
+        document: digest of what the policy was asked.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Line:
     legs: tuple[Brought, ...] = ()
     recorded: str = "none"
     problem: str = ""
+    document: str = ""
 
     @property
     def code(self) -> str:

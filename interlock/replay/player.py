@@ -206,7 +206,7 @@ class _Player:
             legs = self._legs(before, _coming(outcome, ticket, before))
             problem = _problem(proposal.call, outcome)
             line = Line(outcome.number, _tool(proposal.call), outcome.verdict, outcome.decision.codes, legs)
-            lines.append(replace(line, recorded=recorded, problem=problem))
+            lines.append(replace(line, recorded=recorded, problem=problem, document=outcome.decision.document))
         for key in doubtful:
             self._doubted(key)
         return lines

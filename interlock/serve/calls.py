@@ -16,7 +16,7 @@ from typing import Final
 from interlock.errors import Tampered
 from interlock.model.chain import GENESIS, seal
 from interlock.model.digests import Digest
-from interlock.model.entries import Decided, Entry, Failed, Observed, Resumed, decode
+from interlock.model.entries import Entry, Failed, Observed, Resumed, Ruling, decode
 from interlock.model.state import State
 from interlock.ports import Namespace
 
@@ -36,7 +36,7 @@ class Calls:
     """
 
     version: int = 0
-    decided: dict[str, Decided] = field(default_factory=dict)
+    decided: dict[str, Ruling] = field(default_factory=dict)
     landed: dict[int, Observed | Failed | None] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     _sequence: int = 0
@@ -89,7 +89,7 @@ class Calls:
 
     def _note(self, entry: Entry) -> None:
         match entry:
-            case Decided():
+            case Ruling():
                 # The first decision under an id counts: whoever decided it again did so behind our back.
                 self.decided.setdefault(entry.call_id, replace(entry, said="", receivers=()))
             case Observed():

@@ -25,7 +25,7 @@ from interlock.model.calls import Call, call_digest, freeze
 from interlock.model.canonical import canonical
 from interlock.model.decisions import INVALID_CALL, Decision, Reason, Verdict, failure
 from interlock.model.digests import Digest
-from interlock.model.entries import Decided, Failed, Forked, Observed
+from interlock.model.entries import Failed, Forked, Observed, Ruling
 from interlock.model.results import Outcome, ToolResult
 from interlock.model.state import State, inherited
 from interlock.model.tools import ToolId
@@ -251,7 +251,7 @@ class Desk:
         state = State(conversation=name, namespace=view.name)
         return Conversation.attached(state, record, NoTranscript(), Transcript(), self._clock), record
 
-    def _decision(self, record: Record, name: str, call_id: str) -> Decided:
+    def _decision(self, record: Record, name: str, call_id: str) -> Ruling:
         record.calls.catch_up(record.view, name, record.view.state(name))
         found = record.calls.decided.get(call_id)
         if found is None:
@@ -272,7 +272,7 @@ class Desk:
             answers.append(self._remembered(call, one, record.calls))
         return answers
 
-    def _remembered(self, call: Call, one: Decided, calls: Calls) -> dict[str, Any]:
+    def _remembered(self, call: Call, one: Ruling, calls: Calls) -> dict[str, Any]:
         if self._digest(call) != (one.call if one.tool == call.name and one.server == call.server else None):
             malformed = one.codes == (INVALID_CALL,) and self._digest(call) is None
             if not malformed:
@@ -310,7 +310,7 @@ class Desk:
             return None
 
     def _observed_again(
-        self, guard: Guard, record: Record, decided: Decided, call: Call, result: ToolResult | Exception
+        self, guard: Guard, record: Record, decided: Ruling, call: Call, result: ToolResult | Exception
     ) -> dict[str, Any] | None:
         """The answer to a result that is on record already, if it is this very result."""
         name = guard.conversation.id

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from interlock.errors import Bug, Conflict, JournalUnavailable, Refused
-from interlock.model.entries import Decided, Entry, Failed, Observed
+from interlock.model.entries import Entry, Failed, Observed, Ruling
 from interlock.model.labels import leg_of
 from interlock.model.state import InFlight, State
 from interlock.model.transcript import Transcript
@@ -62,7 +62,7 @@ class Record:
 
     def append(self, conversation: str, entries: Sequence[Entry], *, expected: int | None = None) -> State:
         """See :meth:`interlock.ports.Journal.append`."""
-        if self._fresh and expected is None and any(isinstance(entry, Decided) for entry in entries):
+        if self._fresh and expected is None and any(isinstance(entry, Ruling) for entry in entries):
             raise Bug("a decision under a fresh id must commit under a version")
         try:
             state = self.view.append(conversation, entries, expected=expected)
@@ -86,7 +86,7 @@ class Again:
 
     blocks = True
 
-    def __init__(self, view: Namespace, decided: Decided, landed: Observed | Failed) -> None:
+    def __init__(self, view: Namespace, decided: Ruling, landed: Observed | Failed) -> None:
         self._view = view
         self._decided = decided
         self._landed = landed

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from interlock.errors import NotCanonical
 from interlock.model.canonical import parse
-from interlock.model.entries import Decided
+from interlock.model.entries import Ruling
 from interlock.serve.problems import Problem
 
 MAX_CALLS: Final = 64
@@ -296,9 +296,9 @@ def _names() -> frozenset[str]:
 _NAMES: Final = _names() | {"subject", "action", "resource", "context", "evaluations", "options", "type", "properties"}
 
 
-def outcome_of(decided: Decided, landed: dict[int, Any]) -> str:
+def outcome_of(decided: Ruling, landed: dict[int, Any]) -> str:
     """What is on record of what came of a call."""
-    if decided.verdict != "allow":
+    if not decided.runs:
         return "none"
     if decided.number not in landed:
         return "pending"

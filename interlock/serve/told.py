@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.errors import Conflict, InterlockError, Refused, Tampered, Unavailable, UnknownConversation
-from interlock.model.decisions import Decision, Verdict
+from interlock.model.decisions import Decision
 from interlock.model.results import Outcome, refusal
 from interlock.serve.problems import Problem, not_found
 
@@ -36,7 +36,7 @@ def translated(error: Exception) -> Problem:
 
 
 def refused(decision: Decision) -> str:
-    return "" if decision.verdict is Verdict.ALLOW else refusal(decision)
+    return "" if decision.runs else refusal(decision)
 
 
 def decided_call(one: Outcome) -> dict[str, Any]:
@@ -45,8 +45,8 @@ def decided_call(one: Outcome) -> dict[str, Any]:
     return {
         "id": one.call_id,
         "number": one.number,
-        # INVARIANT: only what is on record as allowed, and has no outcome, may run.
-        "run": decision.verdict is Verdict.ALLOW and one.pending and one.number > 0,
+        # INVARIANT: only what is on record as allowed (or shadowed), and has no outcome, may run.
+        "run": decision.runs and one.pending and one.number > 0,
         "verdict": decision.verdict.value,
         "code": decision.code,
         "codes": list(decision.codes),
@@ -69,9 +69,9 @@ def decided_call(one: Outcome) -> dict[str, Any]:
             }
             for cause in decision.causes
         ],
-        "remedies": list(decision.remedies),
+        "remedies": [remedy.name for remedy in decision.remedies],
         "approvable": decision.approvable,
-        "for_model": "" if decision.verdict is Verdict.ALLOW else one.for_model or refusal(decision),
+        "for_model": "" if decision.runs else one.for_model or refusal(decision),
         "repeated": False,
         "outcome": "pending" if one.pending else "none",
         "engine": decision.engine,

@@ -137,4 +137,5 @@ def _weight(state: State) -> int:
     index = state.provenance
     layers = sum(map(len, (*index.trusted, *index.metadata, *index.records))) + len(index.sent)
     bits = (len(index.heard) + len(index.said)) // 150
-    return 16 + sets + 4 * len(state.taint) + 8 * (len(state.in_flight) + len(state.children)) + layers + bits
+    asked = 16 * (len(state.questions) + len(state.standing)) + len(state.denials)
+    return 16 + asked + sets + 4 * len(state.taint) + 8 * (len(state.in_flight) + len(state.children)) + layers + bits

@@ -305,6 +305,16 @@ class SessionFile:
             if new or changes:
                 self._written(self._checkpointed(new, changes))
 
+    @property
+    def place(self) -> int:
+        """How many lines were read."""
+        return self._place
+
+    @property
+    def previous(self) -> str:
+        """The digest of the last of them."""
+        return self._previous
+
     def messages_ever(self) -> tuple[Message, ...]:
         """See :class:`interlock.model.transcript.Everything`."""
         return tuple(self._everything.found)
@@ -425,6 +435,13 @@ class SessionFile:
             self._descriptor = self._head = -1
             if self._lock is not None:
                 self._lock.release()
+
+
+def lines_of(path: Path, count: int) -> Iterator[tuple[Sealed, Record]]:
+    """The first lines of a file, read anew. Whether they fit each other is for the caller to know."""
+    log = read_regular(path) or b""
+    for place, line in enumerate(log[len(HEADER) :].split(b"\n")[:count], 1):
+        yield read_line(line, place)
 
 
 def _folds(change: Change, current: Sequence[Message]) -> bool:

@@ -16,7 +16,7 @@ Values: TypeAlias = Sequence[bytes | int]
 Rows: TypeAlias = list[tuple[Any, ...]]
 
 # The revision of the schema that this version reads and writes; `interlock store migrate` brings a database there.
-SCHEMA: Final = "0003"
+SCHEMA: Final = "0005"
 
 
 class Taken(Exception):

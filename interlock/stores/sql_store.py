@@ -363,6 +363,8 @@ class SqlNamespace:
             fold = self._locked(cursor, conversation)
             gone = cursor.run(say.ERASE, (b"", *self._key_of(conversation)))
             cursor.run(say.ERASE_SUMMARIES, (b"", *self._key_of(conversation)))
+            cursor.run(say.ERASE_QUESTIONS, (b"", *self._key_of(conversation)))
+            cursor.run(say.ERASE_DRAFTS, (b"", *self._key_of(conversation)))
             return self._written(cursor, conversation, fold, Plan((Erased(at, gone),) if gone else ()))
 
         return self._done(conversation, work)

@@ -100,3 +100,5 @@ IDLE = (
 IS_IDLE = "SELECT 1 FROM interlock_heads WHERE namespace = ? AND conversation = ? AND stamp < ?"
 ACTIVE = "SELECT COUNT(*) FROM interlock_heads WHERE namespace = ? AND stamp >= ?"
 COUNT_MESSAGES = "SELECT namespace, COUNT(*) FROM interlock_messages WHERE length(body) > 0 GROUP BY namespace"
+ERASE_DRAFTS = "UPDATE interlock_drafts SET body = ? WHERE namespace = ? AND conversation = ?"
+ERASE_QUESTIONS = "UPDATE interlock_questions SET body = ? WHERE namespace = ? AND conversation = ?"

@@ -26,24 +26,36 @@ from interlock.model.decisions import Verdict
 from interlock.model.digests import Digest, digest
 from interlock.model.entries import (
     Admitted,
+    Answered,
+    Asked,
     Checkpointed,
     ChildJoined,
     ChildOpened,
+    Consumed,
     Decided,
+    Drafted,
     Entry,
     Erased,
     Failed,
     Forked,
+    Granted,
+    Lapsed,
     Observed,
     Opened,
+    Rejected,
+    Released,
     Remembered,
     Resumed,
     Rewritten,
     RolledBack,
     Sent,
+    Shadowed,
+    Stood,
     Summarised,
+    Taken,
     Transcribed,
     Typed,
+    Voided,
 )
 from interlock.model.labels import Label, Leg, Source, Taint
 from interlock.model.manifest import Manifest
@@ -302,6 +314,113 @@ def records() -> SearchStrategy[str]:
 _CHILDREN: Final = ("c-8", "c-9")
 
 
+# Few, so that answers find their questions and grants their calls.
+_QUESTIONS: Final = ("q-1", "q-2")
+_ASKED: Final = ("c-1", "")
+
+
+def _about_questions() -> tuple[SearchStrategy[Entry], ...]:
+    """Questions, answers, grants and standing approvals, in no sensible order."""
+    question, call = st.sampled_from(_QUESTIONS), st.sampled_from([digest("call", one) for one in (b"x", b"y")])
+    conversation, one = st.sampled_from(_ASKED), st.just
+    return (
+        st.builds(
+            Asked,
+            at=stamps(),
+            question=question,
+            conversation=conversation,
+            number=st.integers(1, 5),
+            uses=st.integers(0, 3),
+            call=call,
+            server=st.sampled_from(["", "srv"]),
+            tool=st.sampled_from(NAMES),
+            spec=digests("tool"),
+            shown=label_tuples(),
+            codes=st.just(("leak_guard",)),
+            revision=one("r"),
+            manifest=one("m"),
+            operands=digests("operands"),
+            shape=digests("shape"),
+            body=digests("question"),
+            expires=stamps(),
+        ),
+        st.builds(
+            Answered,
+            at=stamps(),
+            question=question,
+            answer=st.sampled_from(["approve", "refuse", "edit", "none"]),
+            by=texts(4),
+        ),
+        st.builds(Granted, at=stamps(), question=question, conversation=conversation, call=call, expires=stamps()),
+        st.builds(Consumed, at=stamps(), question=question, number=st.integers(1, 5), call=call),
+        st.builds(Voided, at=stamps(), question=st.sampled_from([*_QUESTIONS, "s-1"]), why=texts(4)),
+        st.builds(
+            Stood,
+            at=stamps(),
+            standing=one("s-1"),
+            conversation=conversation,
+            question=question,
+            server=one(""),
+            tool=st.sampled_from(NAMES),
+            spec=digests("tool"),
+            destination=digests("value"),
+            codes=st.sampled_from([("leak_guard",), ("trifecta",)]),
+            revision=one("r"),
+            manifest=one("m"),
+            by=texts(4),
+            expires=stamps(),
+        ),
+    )
+
+
+# Few, so that releases and deliveries find their drafts.
+_DRAFTS: Final = ("d-1", "d-2")
+
+
+def _about_drafts() -> tuple[SearchStrategy[Entry], ...]:
+    """Drafts and what became of them, in no sensible order."""
+    draft, call = st.sampled_from(_DRAFTS), st.sampled_from([digest("call", one) for one in (b"x", b"y")])
+    conversation, one = st.sampled_from(_ASKED), st.just
+    return (
+        st.builds(
+            Drafted,
+            at=stamps(),
+            draft=draft,
+            conversation=conversation,
+            number=st.integers(1, 5),
+            call=call,
+            server=st.sampled_from(["", "srv"]),
+            tool=st.sampled_from(NAMES),
+            spec=digests("tool"),
+            shown=label_tuples(),
+            codes=st.just(("leak_guard",)),
+            revision=one("r"),
+            manifest=one("m"),
+            operands=digests("operands"),
+            shape=digests("shape"),
+            body=digests("draft"),
+            length=st.integers(0, 9),
+            expires=stamps(),
+        ),
+        st.builds(
+            Released,
+            at=stamps(),
+            draft=draft,
+            conversation=conversation,
+            call=call,
+            shown=label_tuples(),
+            codes=st.just(("leak_guard",)),
+            revision=one("r"),
+            manifest=one("m"),
+            operands=digests("operands"),
+            by=texts(4),
+        ),
+        st.builds(Rejected, at=stamps(), draft=draft, by=texts(4)),
+        st.builds(Lapsed, at=stamps(), draft=draft, why=texts(4)),
+        st.builds(Taken, at=stamps(), draft=draft, number=st.integers(1, 5), call=call),
+    )
+
+
 @cache
 def entries(max_number: int = 5) -> SearchStrategy[Entry]:
     """Any entry, in no sensible order: numbers repeat, and outcomes come for calls that nobody made."""
@@ -358,6 +477,22 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             receivers=voices,
         ),
         st.builds(
+            Shadowed,
+            at=stamps(),
+            number=number,
+            call_id=texts(6),
+            server=st.just(""),
+            tool=st.sampled_from(NAMES),
+            call=digests("call"),
+            verdict=st.sampled_from(["allow", "ask", "deny"]),
+            codes=st.just(("trifecta",)),
+            version=st.integers(0, 9),
+            private=label_tuples(Leg.PRIVATE),
+            untrusted=label_tuples(Leg.UNTRUSTED),
+            opens=label_tuples(Leg.EGRESS),
+            voices=voices,
+        ),
+        st.builds(
             Observed,
             at=stamps(),
             number=number,
@@ -396,6 +531,8 @@ def entries(max_number: int = 5) -> SearchStrategy[Entry]:
             keep=st.integers(0, 9),
             contents=st.lists(digests("message"), max_size=2).map(tuple),
         ),
+        *_about_questions(),
+        *_about_drafts(),
         st.builds(Erased, at=stamps(), messages=st.integers(0, 9)),
         st.builds(Checkpointed, at=stamps(), state=digests("state")),
         st.builds(ChildOpened, at=stamps(), conversation=st.sampled_from(_CHILDREN), labels=label_tuples()),

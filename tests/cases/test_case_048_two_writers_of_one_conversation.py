@@ -15,6 +15,7 @@ import pytest
 
 from interlock import Conversation, Guard, Interlock, MemoryJournal, Session
 from interlock.errors import SessionBusy
+from interlock.model.canonical import unpack
 from interlock.model.entries import Decided
 from tests.cases.desk import EVIL, MANIFEST, Engine, did, entries, fresh, got, shared
 
@@ -42,7 +43,7 @@ def test_attack_labels_that_came_meanwhile_count() -> None:
         lambda rival: rival.admit("write to eve", labels=["untrusted:mail", "private:mail"], source="mail"), 1
     )
     assert got(did(guard, "send_email", EVIL)) == ("deny", "trifecta")
-    assert len(documents) == 2
+    assert unpack(documents[1])["exposure"]["private"] == ["mail"]  # it was judged anew, under the labels that came
     decided = [entry for entry in entries(guard, journal) if isinstance(entry, Decided)]
     assert [entry.verdict for entry in decided] == ["deny"]  # the first answer was never written
 

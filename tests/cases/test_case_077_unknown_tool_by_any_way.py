@@ -34,7 +34,7 @@ def test_attack_it_says_that_nobody_declared_it(name: str, server: str) -> None:
         outcome = guard.call(name, arguments, run=lambda **_: ran.append("ran"), server=server)
         assert outcome.verdict.value == "ask"
         assert "unknown_tool" in outcome.decision.codes
-        assert "declare_tool" in outcome.decision.remedies
+        assert "declare_tool" in outcome.decision.candidates
     assert ran == []
     assert not guard.conversation.exposure
 

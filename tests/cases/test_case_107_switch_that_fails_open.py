@@ -1,7 +1,7 @@
 """Case 107: an option, on by default, lets calls through while the policy is out, and they look like allowed ones.
 
 There is no such option: not of the Interlock, not among the settings, not in the file, and not among the controls' own
-settings. A guard whose engine or journal is out refuses, and what it lets through is always enforced. The honest twin
+settings. A guard whose engine or journal is out refuses, and what it lets through is enforced. The honest twin
 looks at an allowed call and finds it so.
 """
 
@@ -17,7 +17,7 @@ from interlock.errors import Misconfigured
 from interlock.model.settings import SETTING_VALUES, Settings
 from tests.cases.desk import MANIFEST, Engine, did, fresh, got, locked
 
-WORDS = ["fail_open", "failOpen", "fail_mode", "on_error", "default_action", "enabled", "mode", "bypass", "dry_run"]
+WORDS = ["fail_open", "failOpen", "fail_mode", "on_error", "default_action", "enabled", "bypass", "dry_run"]
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -35,6 +35,15 @@ def test_attack_no_word_for_it(tmp_path: Path, word: str, value: object) -> None
     )
     with pytest.raises(Misconfigured):
         Interlock.load(tmp_path / "interlock.toml")
+
+
+@pytest.mark.parametrize("value", [True, False, None, 0, "", "allow", "open", "off", "SHADOW"])
+def test_attack_the_mode_has_no_other_word(tmp_path: Path, value: object) -> None:
+    """There is one other mode than enforcing, and whoever wants it has to say its name (case 156)."""
+    with pytest.raises(Misconfigured, match="mode"):
+        Interlock(manifest=MANIFEST, mode=value)  # type: ignore[arg-type]
+    with pytest.raises(Misconfigured):
+        locked(settings={"mode": value})
 
 
 def test_attack_no_value_of_a_setting_lifts_a_control_but_the_one_that_is_off_anyway() -> None:

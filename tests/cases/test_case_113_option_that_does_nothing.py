@@ -276,6 +276,8 @@ def test_no_key_of_a_tool_is_left_out() -> None:
     elsewhere = {"nouns", "objects", "parties", "fields", "ids", "keep", "when"}
     # What is written to and read from is felt by another conversation: cases 31 and 44.
     later = {"returns", "reads", "writes_to", "reads_from"}
+    # What a person is shown who is asked: case 68.
+    elsewhere.add("defaults")
     assert {*KEYS, *elsewhere, *later, "description", "arguments"} == said
 
 
@@ -291,6 +293,10 @@ def test_every_argument_of_the_interlock(tmp_path: Path) -> None:
         "manifest": (
             got(did(fresh(locked(Manifest({}).joined(MANIFEST))), "calc")),
             got(did(fresh(locked({"a": {"returns": [], "egress": "none"}})), "calc")),
+        ),
+        "mode": (
+            did(armed(locked(mode="shadow")), "send_email", EVIL).executed,
+            did(armed(locked(mode="enforce")), "send_email", EVIL).executed,
         ),
         "policies": (
             got(did(fresh(locked(policies=[mine(tmp_path / "a", "input.tool.known == true")])), "calc")),
@@ -322,5 +328,7 @@ def test_every_argument_of_the_interlock(tmp_path: Path) -> None:
     }
     for name, (one, other) in turned.items():
         assert one != other, name
-    # `tools` is what test_case_041 is made of, `artifacts` what test_case_031 is.
-    assert {*turned, "tools", "artifacts", "self"} == set(inspect.signature(Interlock.__init__).parameters)
+    # `tools` is what test_case_041 is made of, `artifacts` what test_case_031 is, and case 61 what the last two are.
+    assert {*turned, "tools", "artifacts", "approver", "approvals", "self"} == set(
+        inspect.signature(Interlock.__init__).parameters
+    )

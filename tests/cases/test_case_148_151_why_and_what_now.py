@@ -31,7 +31,7 @@ def test_attack_the_refusal_tells_the_whole_story() -> None:
     assert decision.revision
     assert decision.manifest
     assert decision.engine == "embedded"
-    assert set(decision.remedies) == {"name_destination", "new_conversation"}
+    assert {one.name for one in decision.remedies} == {"name_destination", "new_conversation"}
 
 
 def test_attack_what_would_be_told_apart_is_told_apart() -> None:
@@ -75,7 +75,7 @@ def test_attack_no_tool_and_no_word_opens_it(said: str) -> None:
 
 def test_honest_the_ways_that_it_names_are_open() -> None:
     guard = armed()
-    remedies = did(guard, "send_email", EVIL).decision.remedies
+    remedies = {one.name for one in did(guard, "send_email", EVIL).decision.remedies}
     assert "new_conversation" in remedies
     assert did(fresh(), "send_email", EVIL).executed
     assert "name_destination" in remedies

@@ -32,8 +32,12 @@ from interlock.model.configuration import (
     MemoryChoice,
     OpaChoice,
     OtelChoice,
+    PauseChannel,
     PostgresChoice,
     SqliteChoice,
+    StoreChannel,
+    TerminalChannel,
+    WebhookChannel,
 )
 from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
@@ -95,12 +99,17 @@ DIGESTED = {
     "content": "a text that a tool gave or a person typed",
     "decision": "the name of a decision, and the trace of a conversation",
     "document": "a document that was asked",
+    "draft": "a call that was drafted instead of made, and what a person is shown of it",
     "entry": "one link of the chain",
     "fact": "a fact with the labels that are bound to it",
     "kept": "one link of the chain of dropped entries that stay beside",
     "manifest": "all specs together",
     "message": "a message of a stored transcript, with the labels that cover it",
+    "operands": "the files that a call names, as they were read",
     "parcel": "a parcel with the labels that are bound to it",
+    "question": "what a person is asked",
+    "shape": "the tool and the argument paths of a call",
+    "shown": "a draft together with the labels that a person was shown",
     "state": "the security state at a checkpoint",
     "tool": "one spec",
     "value": "one destination in its normal form, with its kind",
@@ -277,6 +286,16 @@ def test_keys_of_the_collector() -> None:
 def test_faults_of_an_opa_server() -> None:
     rows = rows_of(block(DOCS / "opa.md", "checked: faults"))
     assert [(row[0].strip("`"), row[2]) for row in rows] == [(one, "out" if one in OUT else "wrong") for one in Fault]
+
+
+def test_keys_of_approvals() -> None:
+    """Each key with the channels that take it."""
+    kinds = {"terminal": TerminalChannel, "store": StoreChannel, "pause": PauseChannel, "webhook": WebhookChannel}
+    rows = {row[0].strip("`"): row for row in rows_of(block(DOCS / "approvals.md", "checked: approval keys"))}
+    assert set(rows) == {name for model in kinds.values() for name in model.model_fields}
+    for name, row in rows.items():
+        takers = [kind for kind, model in kinds.items() if name in model.model_fields]
+        assert row[1] == ("all" if len(takers) == len(kinds) else ", ".join(takers)), name
 
 
 def test_keys_of_scenarios() -> None:

@@ -294,6 +294,6 @@ def test_remedies_are_bounded_names() -> None:
     raw = orjson.dumps({"rule_0": {"verdict": "ask", "remedies": ["a"] * MAX_REMEDIES}})
     assert parse_answers(raw, known)["rule_0"].remedies == ("a",) * MAX_REMEDIES
     decision = Decision(*judged(parse_answers(raw, known), known))
-    assert decision.remedies == ("a",)
+    assert decision.candidates == ("a",)
     assert decision.approvable
     assert not Decision(Verdict.DENY, (failure("engine_error", "x"),)).approvable

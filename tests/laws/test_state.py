@@ -29,6 +29,7 @@ from interlock.model.entries import (
     Observed,
     Opened,
     Resumed,
+    Ruling,
     Typed,
     decode,
 )
@@ -103,7 +104,7 @@ def test_t2_every_order_ends_with_the_labels_of_what_certainly_happened(found: l
     for entry in found:
         if isinstance(entry, Admitted | Opened | Observed | Resumed | ChildJoined):
             assert all(one in held for one in entry.labels)
-        if isinstance(entry, Decided) and entry.verdict == "allow":
+        if isinstance(entry, Ruling) and entry.runs:
             assert all(one in held for one in (*entry.private, *entry.opens))
 
 
@@ -114,7 +115,7 @@ def test_t2_untrusted_labels_of_an_allowed_call_stay_unless_a_result_says_it_was
     excused = {e.number for e in found if isinstance(e, Observed | Failed) and not e.external}
     held = fold(found).exposure
     for entry in found:
-        if isinstance(entry, Decided) and entry.verdict == "allow" and entry.number not in excused:
+        if isinstance(entry, Ruling) and entry.runs and entry.number not in excused:
             assert all(one in held for one in entry.untrusted)
 
 

@@ -128,4 +128,4 @@ def test_honest_metadata_is_read(tmp_path: Path) -> None:
 def test_honest_a_default_with_remedies_is_an_objection(tmp_path: Path) -> None:
     text = control("mine", default='{"verdict": "ask", "remedies": ["wait"]}')
     decision = decided("calc", {}, policies=policies(tmp_path, text))
-    assert decision.remedies == ("wait",)
+    assert decision.candidates == ("wait",)

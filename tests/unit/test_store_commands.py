@@ -195,7 +195,7 @@ def test_export_of_decisions(ids: list[str]) -> None:
     assert len(lines) == 4
     event = lines[0]
     assert event["path"] == "interlock/entrypoint/answers"
-    assert event["result"] == {"verdict": "allow", "codes": [], "labels": []}
+    assert event["result"] == {"verdict": "allow", "codes": [], "enforced": True, "labels": []}
     assert event["input"]["tool"] == {"server": "", "name": "add"}
     assert len({one["decision_id"] for one in lines}) == 4
     out = run(

@@ -1,0 +1,140 @@
+"""A round of calls with a person beside it (T9): decide, ask at once, hear the answer, decide again."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from interlock.errors import Bug, InterlockError
+from interlock.gate import approval_steps
+from interlock.gate.approval_steps import ApprovalRules
+from interlock.gate.effects import Append, AskPerson, Effect, LoadState, ReadClock
+from interlock.gate.steps import Rules, propose
+from interlock.model.calls import Call
+from interlock.model.decisions import NO_ANSWER, REFUSED, Decision, Reason, Verdict, failure
+from interlock.model.entries import Failed
+from interlock.model.grants import ENOUGH, Status
+from interlock.model.question import Answer, Question
+from interlock.model.results import Allowed, Ticket, printable, refusal
+from interlock.model.state import State
+from interlock.model.times import stamp
+
+GRACE: Final = 5.0
+MAX_ANSWERS: Final = 8
+
+
+def propose_and_ask(conversation: str, calls: Sequence[Call], rules: Rules) -> Generator[Effect, Any, Ticket]:
+    """Like :func:`propose`, and a person is asked at once about what needs one, before any call of the round runs.
+
+    A question is answered yes, no, with another call in its place, or by nobody. After a yes the calls that it is about
+    are decided again, each with its grant; another call in place of one is decided as any call is. In the ticket that
+    comes of it nothing waits for a person any more.
+    """
+    ticket = yield from propose(conversation, calls, rules)
+    if rules.approvals is None or not ticket.questions:
+        return ticket
+    proposed = dict(zip(ticket.outcomes, calls, strict=True))
+    instead: dict[str, Call] = {}
+    outcomes, allowed = dict(ticket.outcomes), dict(ticket.allowed)
+    try:
+        for _ in range(MAX_ANSWERS):
+            again: dict[str, Call] = {}
+            for question in {one.id: one for one in ticket.questions.values()}.values():
+                waiting = [call_id for call_id, one in ticket.questions.items() if one.id == question.id]
+                came = yield from _heard_from_person(conversation, question, rules.approvals)
+                for call_id in waiting:
+                    if isinstance(came, Reason):
+                        last = yield from _is_enough(conversation, question.id)
+                        decision = _refused_by(outcomes[call_id].decision, came, last)
+                        outcomes[call_id] = replace(outcomes[call_id], decision=decision, for_model=refusal(decision))
+                    else:
+                        again[call_id] = replace(came.instead or proposed[call_id], id=call_id)
+                        instead |= {call_id: again[call_id]} if came.instead else {}
+            if not again:
+                break
+            beside = frozenset(one.number for one in allowed.values())
+            ticket = yield from propose(conversation, list(again.values()), rules, beside)
+            proposed.update(again)
+            outcomes.update(ticket.outcomes)
+            allowed.update(ticket.allowed)
+            if not ticket.questions:
+                break
+    except BaseException:
+        # Cancelled while a person was asked: nothing of the round was run, and nothing of it will be.
+        yield from not_run(conversation, allowed.values())
+        raise
+    return Ticket(conversation, outcomes, allowed, {} if not ticket.questions else ticket.questions, instead)
+
+
+def not_run(conversation: str, allowed: Iterable[Allowed]) -> Generator[Effect, Any, None]:
+    """The calls of a round that will not be made are no longer in flight, nor in doubt."""
+    try:
+        now: datetime = yield ReadClock()
+        entries = [Failed(stamp(now), one.number, False, "NotRun") for one in allowed]
+        if entries:
+            yield Append(conversation, entries, None)
+    except Bug:
+        raise
+    except Exception:
+        pass  # still in flight, so still in the exposure
+
+
+def _heard_from_person(
+    conversation: str, question: Question, approvals: ApprovalRules
+) -> Generator[Effect, Any, Answer | Reason]:
+    """An answer that lets the calls be decided again, or the reason why they are denied."""
+    answer: Answer | None = None
+    why = "nobody answered in time"
+    try:
+        begun: datetime = yield ReadClock()
+        answer = yield AskPerson(question, approvals.seconds)
+        ended: datetime = yield ReadClock()
+        if answer is not None and (ended - begun).total_seconds() > approvals.seconds + GRACE:
+            answer, why = None, "the answer came too late"
+    except Bug:
+        raise
+    except Exception as error:  # fail closed: whoever can't be asked has not answered
+        answer, why = None, f"nobody could be asked: {_told(error)}"
+    try:
+        if answer is not None:
+            yield from approval_steps.answer(conversation, question.id, answer.verdict, printable(answer.by))
+            if answer.verdict == "refuse":
+                return failure(REFUSED, f"refused by {answer.by or 'a person'} (question {question.id})")
+            return answer
+        state: State = yield LoadState(conversation)
+        held = state.questions.get(question.id)
+        if held is not None and held.status is Status.GRANTED:  # answered elsewhere
+            return Answer("approve", held.by)
+        if held is not None and held.status is Status.REFUSED:
+            return failure(REFUSED, f"refused by {held.by or 'a person'} (question {question.id})")
+        if held is not None and held.status is Status.PENDING:
+            yield from approval_steps.answer(conversation, question.id, "none", why)
+        elif held is not None:
+            why = held.why or held.status.value
+    except Bug:
+        raise
+    except Exception as error:  # fail closed: an answer that is not on record allows nothing
+        why = f"an answer could not be recorded: {_told(error)}"
+    return failure(NO_ANSWER, f"{why} (question {question.id})")
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, InterlockError) else type(error).__name__
+
+
+def _is_enough(conversation: str, question: str) -> Generator[Effect, Any, bool]:
+    """Have calls of this shape been denied so often that the model is to stop?"""
+    try:
+        state: State = yield LoadState(conversation)
+    except Bug:
+        raise
+    except Exception:
+        return False  # only words depend on it
+    held = state.questions.get(question)
+    return held is not None and state.denials.get(held.shape, 0) >= ENOUGH
+
+
+def _refused_by(decision: Decision, reason: Reason, last: bool) -> Decision:
+    return replace(decision, verdict=Verdict.DENY, reasons=(reason, *decision.reasons), terminal=last)
