@@ -281,7 +281,24 @@ def test_no_key_of_a_tool_is_left_out() -> None:
     assert {*KEYS, *elsewhere, *later, "description", "arguments"} == said
 
 
+class Watcher:
+    """In the place of telemetry: which conversations it was told of."""
+
+    def __init__(self) -> None:
+        self.told: set[str] = set()
+
+    def watch(self, conversation: str, *_: object) -> None:
+        self.told.add(conversation)
+
+
+def watched(watcher: Watcher, lock: Interlock) -> bool:
+    guard = fresh(lock)
+    did(guard, "calc")
+    return guard.conversation.id in watcher.told
+
+
 def test_every_argument_of_the_interlock(tmp_path: Path) -> None:
+    watcher = Watcher()
     night = FixedClock(datetime(2026, 11, 30, 3, tzinfo=UTC))
     day = FixedClock(datetime(2026, 11, 30, 12, tzinfo=UTC))
     hours = mine(tmp_path / "hours", 'startswith(input.now, "2026-11-30T12")')
@@ -325,6 +342,7 @@ def test_every_argument_of_the_interlock(tmp_path: Path) -> None:
             got(did(fresh(locked()), "write_file", note)),
             got(did(fresh(locked(protected=[tmp_path / "note"])), "write_file", note)),
         ),
+        "telemetry": (watched(watcher, locked(telemetry=watcher)), watched(watcher, locked())),
     }
     for name, (one, other) in turned.items():
         assert one != other, name

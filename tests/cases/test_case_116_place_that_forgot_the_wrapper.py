@@ -43,7 +43,10 @@ def test_attack_each_door_is_in_one_place() -> None:
     assert called("executing", attribute=False) == {"gate/drivers.py"}
     assert called("_function", attribute=True) == {"gate/tools.py"}
     assert called("Execute", attribute=False) == {"gate/steps.py"}
-    assert called("Allowed", attribute=False) == {"gate/steps.py"}
+    # The second takes up what the journal says was allowed, to observe its result; it can neither decide nor execute.
+    assert called("Allowed", attribute=False) == {"gate/steps.py", "gate/tickets.py"}
+    text = (PACKAGE / "gate" / "tickets.py").read_text(encoding="utf-8")
+    assert not [one for one in ("Execute", "Permit", "executing", "Evaluate", "Append", ".decide") if one in text]
 
 
 def test_attack_the_gate_alone_asks_for_decisions_that_let_something_run() -> None:
