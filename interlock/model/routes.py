@@ -72,10 +72,10 @@ class Remedy:
 
 
 _FOR_MODEL: Final = {
-    Change.NAME_DESTINATION: "to a destination that the user has named in their own words",
-    Change.NAME_TARGET: "if the user has named in their own words what it is about",
+    Change.NAME_DESTINATION: "to a destination that the person has named in their own words",
+    Change.NAME_TARGET: "if the person has named in their own words what it is about",
     Change.DROP_ARGUMENT: "without what the operator has not classified",
-    Change.NEW_CONVERSATION: "in a new conversation that the user begins",
+    Change.NEW_CONVERSATION: "in a new conversation that the person begins",
     Change.APPROVAL: "once the person who is asked approves it",
 }
 

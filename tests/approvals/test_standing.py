@@ -1,4 +1,4 @@
-"""Proves DESIGN's word on standing approvals: another object, weaker in all but number.
+"""Proves what a standing approval is: another object, weaker in all but number.
 
 Mutations that this file catches: one that answers the trifecta; one for a receiver that nobody vouches for; one that
 outlives an untrusted observation whose label was there before; one for another tool, receiver, policy or conversation.

@@ -145,6 +145,17 @@ def test_attack_malformed_and_unknowable_calls_stay_refused() -> None:
     assert not did(fresh(lock), "calc", {"expression": deep}).executed
 
 
+def test_attack_what_nobody_could_look_at_stays_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a document nobody knows whether the call would change the gate's own files."""
+
+    def unfit(_: object) -> None:
+        raise EngineUnavailable("the document does not fit its schema")
+
+    monkeypatch.setattr("interlock.gate.steps.check_document", unfit)
+    outcome = did(fresh(shadowing()), "write_file", {**MINE, "path": "notes.txt"})
+    assert (outcome.executed, outcome.decision.code, outcome.decision.enforced) == (False, "engine_error", True)
+
+
 def test_attack_an_engine_that_fails_is_recorded_and_the_call_runs() -> None:
     lock = Interlock(
         manifest=MANIFEST, journal=MemoryJournal(), engine=Engine(lambda _: EngineUnavailable("x")), mode="shadow"

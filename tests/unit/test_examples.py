@@ -27,8 +27,8 @@ outbox: ana@corp.example: Ferry
 typed: sent 22 characters to ana@corp.example
 stranger: Not done: this call was denied by the security policy. [trifecta] This conversation has read text from \
 outside and has had access to private data, so nothing may be sent to a destination that the person or the operator \
-has not named. It would be allowed to a destination that the user has named in their own words; or in a new \
-conversation that the user begins.
+has not named. It would be allowed to a destination that the person has named in their own words; or in a new \
+conversation that the person begins.
 outside: 'send_email' runs only through Interlock: use `with guard:` around the call, or guard.call(…, run=send_email)
 """,
     "asyncio_loop.py": """\

@@ -209,7 +209,8 @@ def test_one_yes_of_a_person_is_enough_and_one_no_is_too(here: Path) -> None:
     assert learnt(yes)["proposals"][0]["approved"] == 1
     no = session("no.session", TEAM, "refuse")
     assert learnt(no, "--least", "1")["proposals"] == []
-    assert learnt(yes, no)["proposals"] == []
+    both = learnt(yes, no)
+    assert both["proposals"] == both["dropped"] == []  # it is not even a candidate
 
 
 def test_a_damaged_session_teaches_nothing(here: Path) -> None:
@@ -311,8 +312,9 @@ def test_the_file_says_what_was_meant_and_keeps_the_rest(text: str) -> None:
         'version = 1\n[settings]\naddress_book = { email = ["a@b.example"] }\n',
         'version = 1\nsettings.own_domains = ["a.example"]\n',
         'version = 1\n[settings]\n"own_domains" = ["a.example"]\n',
+        "version = 1\nnote = '''\n[settings.address_book]\n'''\n",
     ],
-    ids=["inline", "inline book", "dotted", "quoted key"],
+    ids=["inline", "inline book", "dotted", "quoted key", "in a text"],
 )
 def test_a_file_that_no_edit_foresees_is_left_to_a_person(text: str) -> None:
     with pytest.raises(Misconfigured, match=r"by hand:\n.*add"):
