@@ -222,6 +222,7 @@ class StrictOpaClient(AsyncOpaClient):  # type: ignore[misc]  # it ships no type
         self._server = server
         self._token = ""
         self._token_stamp: tuple[int, ...] = ()
+        self._session: Any = None  # the client's own, which knows no type for it
         _CLIENTS.add(self)
 
     def inherited(self) -> None:
@@ -295,7 +296,7 @@ class StrictOpaClient(AsyncOpaClient):  # type: ignore[misc]  # it ships no type
         return envelope
 
 
-_CLIENTS: Final[weakref.WeakSet[StrictOpaClient]] = weakref.WeakSet()
+_CLIENTS: Final = weakref.WeakSet[StrictOpaClient]()
 
 
 def _inherited() -> None:

@@ -25,6 +25,7 @@ DOCUMENT = pack(SAMPLES["quiet tool"])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # as an error it would be kept, and what it speaks of with it
 def test_a_child_that_lets_go_of_an_engine_leaves_its_parents_connections_alone() -> None:
     with StandIn() as server:
         engine = OpaEngine(BUNDLE, OpaServer(server.url()), limits=Limits(deadline=2.0))
