@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from interlock.errors import Misconfigured, NotCanonical
 from interlock.model.canonical import Json, parse
 from interlock.policy.opa_faults import Fault, NoAnswer, of_exception, of_status
+from interlock.policy.sources import opened_file
 
 try:
     import aiohttp
@@ -128,7 +129,7 @@ def _no_password() -> str:
 def read_token(path: Path) -> str:
     """The token in a file. Raises NoAnswer (``token``)."""
     try:
-        with open(path, "rb") as file:
+        with opened_file(path) as file:
             token = file.read(MAX_TOKEN + 1).decode("ascii", "replace").strip()
     except OSError as error:
         raise NoAnswer(Fault.TOKEN, f"the token can't be read from {path}: {error.strerror}") from None
