@@ -33,6 +33,7 @@ _BUILTINS: Final = {
 _ORDERED: Final = {"Lt": "<", "Le": "<=", "Gt": ">", "Ge": ">=", "Ne": "!="}
 _ARITHMETIC: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%"}
 _COMPOSITE: Final = ("Set", "Array", "Object", "SetCompr", "ArrayCompr", "ObjectCompr")
+_INFIX: Final = ("BoolExpr", "BinExpr", "ArithExpr", "AssignExpr", "Membership")
 _TYPE_TESTS: Final = frozenset("is_array is_boolean is_null is_number is_object is_set is_string type_name".split())
 _LOCAL_TEXT: Final = frozenset("arguments id name namespace now parent server value argument noun".split())
 
@@ -58,6 +59,11 @@ def refused(module: Module, rule: Rule) -> Iterator[str]:
         yield (
             f"{module.path}:{rule.line}: a rule whose name has a computed part, as in names[key].more or names[key]"
             " contains …, loses values in one engine; let the key stand last, as in names[key] := …"
+        )
+    for line in _unions(rule.node):
+        yield (
+            f"{module.path}:{line}: a body that begins with a union, as in {{ a | b == c }}, is a comprehension, and so"
+            " always true, in one engine; write (a | b) == c"
         )
     for line in _object_patterns(rule.node):
         yield (
@@ -198,6 +204,23 @@ def _direct(node: Any) -> bool:
 
 def _constant(node: Any) -> bool:
     return any(kind in node for kind in ("String", "RawString", "Number", "Bool", "Null"))
+
+
+def _unions(node: Any) -> Iterator[int]:
+    """Lines of bodies in braces whose first statement begins with `a | …`, whatever follows."""
+    for body in node.get("Spec", {}).get("bodies", ()):
+        query = body["query"]
+        first = query["stmts"][0] if query["stmts"] else None
+        if first is None or first["span"]["start"] == query["span"]["start"] or "Expr" not in first["literal"]:
+            continue
+        begin, inner = first["span"]["start"], first["literal"]["Expr"]["expr"]
+        while inner is not None:
+            ((kind, value),) = inner.items()
+            # In parentheses the union begins behind the statement.
+            if kind == "BinExpr" and value["op"] == "Union" and value["span"]["start"] == begin:
+                yield first_line(inner)
+                break
+            inner = value.get("lhs", value.get("value")) if kind in _INFIX else None
 
 
 def _object_patterns(node: Any) -> Iterator[int]:
