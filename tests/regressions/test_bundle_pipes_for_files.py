@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("opa_client")
+
 from interlock.errors import EngineUnavailable, InterlockError, Misconfigured
 from interlock.model.canonical import pack
 from interlock.policy.archives import read_archive

@@ -14,6 +14,8 @@ import os
 
 import pytest
 
+pytest.importorskip("opa_client")
+
 from interlock.model.canonical import pack
 from interlock.policy.opa import Limits, OpaEngine
 from interlock.policy.opa_client import OpaServer
