@@ -65,6 +65,11 @@ def refused(module: Module, rule: Rule) -> Iterator[str]:
             f"{module.path}:{line}: a body that begins with a union, as in {{ a | b == c }}, is a comprehension, and so"
             " always true, in one engine; write (a | b) == c"
         )
+    for line in _memberships(rule.node):
+        yield (
+            f"{module.path}:{line}: `in` as a part of something else is false in one engine where a field is missing,"
+            " and undefined in another; let it stand by itself, as a statement or the body of a rule"
+        )
     for line in _object_patterns(rule.node):
         yield (
             f"{module.path}:{line}: an object as a pattern matches objects with more keys in one engine and not in"
@@ -221,6 +226,19 @@ def _unions(node: Any) -> Iterator[int]:
                 yield first_line(inner)
                 break
             inner = value.get("lhs", value.get("value")) if kind in _INFIX else None
+
+
+def _memberships(node: Any, alone: bool = False) -> Iterator[int]:
+    """Lines of every `in` that is no statement, negated or not: a negated one is a finding already."""
+    if isinstance(node, list):
+        for child in node:
+            yield from _memberships(child)
+    elif isinstance(node, dict):
+        for kind, child in node.items():
+            if kind == "Membership" and isinstance(child, dict) and not alone:
+                yield first_line(node)
+            statement = kind in ("Expr", "NotExpr") and isinstance(child, dict)
+            yield from _memberships(child["expr"] if statement else child, alone=statement)
 
 
 def _object_patterns(node: Any) -> Iterator[int]:
