@@ -62,8 +62,8 @@ def refused(module: Module, rule: Rule) -> Iterator[str]:
         )
     for line in _unions(rule.node):
         yield (
-            f"{module.path}:{line}: a body that begins with a union, as in {{ a | b == c }}, is a comprehension, and so"
-            " always true, in one engine; write (a | b) == c"
+            f"{module.path}:{line}: a body or set that begins with a union, as in {{ a | b == c }}, is a comprehension,"
+            " and as a body always true, in one engine; write (a | b) == c, or give the union a name first"
         )
     for line in _memberships(rule.node):
         yield (
@@ -198,7 +198,11 @@ def _plain(node: Any) -> bool:
     """What engines negate alike: a reference without a computed part, or one compared with a constant."""
     if "BoolExpr" in node:
         sides = (node["BoolExpr"]["lhs"], node["BoolExpr"]["rhs"])
-        return any(_constant(side) for side in sides) and all(_constant(side) or _direct(side) for side in sides)
+        # With any other operator what is missing is no answer in one engine, and something to be negated in another.
+        alike = node["BoolExpr"]["op"] == "Eq"
+        return (
+            alike and any(_constant(side) for side in sides) and all(_constant(side) or _direct(side) for side in sides)
+        )
     return _direct(node)
 
 
@@ -212,7 +216,11 @@ def _constant(node: Any) -> bool:
 
 
 def _unions(node: Any) -> Iterator[int]:
-    """Lines of bodies in braces whose first statement begins with `a | …`, whatever follows."""
+    """Lines of bodies in braces whose first statement begins with `a | …`, whatever follows, and of sets that do."""
+    for literal in nodes(node, "Set"):
+        for item in literal.get("items", ())[:1]:  # the head of a rule that gives a set is called so too
+            if "BinExpr" in item and item["BinExpr"]["op"] == "Union":
+                yield literal["span"]["line"]
     for body in node.get("Spec", {}).get("bodies", ()):
         query = body["query"]
         first = query["stmts"][0] if query["stmts"] else None

@@ -25,6 +25,7 @@ BODIES = (
     "sent | safe in [safe]",
     "sent | safe != safe\n\tsent",
     "# why\n\tsent |\n\tsafe == safe",
+    "sent | input.call.arguments.x | safe",
 )
 HEADS = ("r if", "r := 1 if", "r contains 1 if", "r[1] if", "r(x) if")
 FINE = (
@@ -46,7 +47,12 @@ def found(rule: str) -> list[str]:
 @pytest.mark.parametrize("body", BODIES, ids=stable)
 def test_a_body_that_begins_with_a_union_does_not_load(head: str, body: str) -> None:
     (line,) = found(f"{head} {{\n\t{body}\n}}")
-    assert "begins with a union" in line
+    assert "that begins with a union" in line
+
+
+def test_a_set_that_begins_with_a_union_does_not_load() -> None:
+    (line,) = found("r := {sent | safe | sent, 1}")
+    assert "that begins with a union" in line
 
 
 @pytest.mark.parametrize("rule", FINE, ids=stable)
