@@ -260,7 +260,22 @@ def otlp_exporter(choice: OtelChoice, environment: Mapping[str, str] = os.enviro
         raise ImportError(_MISSING) from error
     headers = parse_env_headers(environment.get(choice.headers_from, ""), liberal=True)
     address = choice.endpoint if where.path not in ("", "/") else choice.endpoint.rstrip("/") + "/v1/traces"
-    return OTLPSpanExporter(endpoint=address, headers=dict(headers), timeout=choice.timeout)
+    return OTLPSpanExporter(
+        endpoint=address,
+        headers=dict(headers),
+        timeout=choice.timeout,
+        session=_direct() if where.scheme == "http" else None,
+    )
+
+
+def _direct() -> Any:
+    """A session that goes straight to the collector. In clear, a proxy of the environment's would read all, and the
+    headers' secrets with it, and with TLS it reads nothing."""
+    import requests  # comes with the exporter
+
+    session = requests.Session()
+    session.trust_env = False
+    return session
 
 
 def exporting(choice: OtelChoice) -> Telemetry:

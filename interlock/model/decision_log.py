@@ -7,7 +7,7 @@ to compare. What an operator does not want to hand on is erased or masked by poi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from interlock.errors import NotCanonical, Refused
@@ -112,12 +112,18 @@ def _parsed(pointer: str) -> tuple[str, ...]:
 
 
 def _redacted(
-    event: dict[str, Any], erasing: Iterable[tuple[str, ...]], masking: Iterable[tuple[tuple[str, ...], Json]]
+    event: dict[str, Any], erasing: Sequence[tuple[str, ...]], masking: Iterable[tuple[tuple[str, ...], Json]]
 ) -> dict[str, Any]:
-    erased = [_shown(one) for one in erasing if _changed(event, one)]
+    # Masked first, and elements of a list erased from its end: what is taken out must not move what is still meant.
     masked = [_shown(one) for one, value in masking if _changed(event, one, value)]
+    gone = {one for one in sorted({*erasing}, key=_from_the_end, reverse=True) if _changed(event, one)}
+    erased = [_shown(one) for one in dict.fromkeys(erasing) if one in gone]
     more = {"erased": erased} if erased else {}
     return event | more | ({"masked": masked} if masked else {})
+
+
+def _from_the_end(pointer: tuple[str, ...]) -> list[tuple[int, str]]:
+    return [(int(part) if part.isascii() and part.isdigit() else 0, part) for part in pointer]
 
 
 _GONE: Final = object()
@@ -142,7 +148,7 @@ def _index(place: Any, part: str) -> Any:
     """Where a part of a pointer leads to in an object or an array; None when it leads nowhere."""
     if isinstance(place, dict):
         return part if part in place else None
-    if isinstance(place, list) and part.isascii() and part.isdigit():
+    if isinstance(place, list) and part.isascii() and part.isdigit() and (part == "0" or part[0] != "0"):
         return int(part) if int(part) < len(place) else None
     return None
 

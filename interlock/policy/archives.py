@@ -9,6 +9,7 @@ are stored instead of compressed, since compressors differ from version to versi
 
 from __future__ import annotations
 
+import re
 import struct
 import tarfile
 import zlib
@@ -17,11 +18,15 @@ from pathlib import Path
 from typing import Final
 
 from interlock.errors import PolicyError
-from interlock.policy.sources import MAX_ARCHIVE_BYTES, MAX_FILES
+from interlock.policy.sources import MAX_ARCHIVE_BYTES, MAX_FILES, opened_file
 
 _BLOCK: Final = 512
 _GZIP: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # no flags, no time, an unknown system
 _STORED: Final = 0xFFFF  # bytes in a stored block
+# Mode, owner, group, size and time. One reader stops at a zero byte where another passes over it, and one takes signs
+# and underscores for a part of a number.
+_NUMBERS: Final = tuple(slice(*one) for one in ((100, 108), (108, 116), (116, 124), (124, 136), (136, 148)))
+_PLAIN_NUMBER: Final = re.compile(rb"[0-7]+[ \0]*|\0+")
 
 
 def written(files: Mapping[str, bytes]) -> bytes:
@@ -60,7 +65,7 @@ def read_archive(path: Path) -> bytes:
         PolicyError: it can't be read, or is larger than any bundle.
     """
     try:
-        with path.open("rb") as file:
+        with opened_file(path) as file:
             data = file.read(MAX_ARCHIVE_BYTES + 1)
     except OSError as error:
         raise PolicyError(f"{path}: can't be read: {error.strerror}") from None
@@ -127,6 +132,8 @@ def _member(header: bytes, shown: str) -> tarfile.TarInfo:
             f"{shown}: {member.name!r} is no ordinary file with a plain header (a link, or a long or extended one?);"
             " pack it with `interlock bundle build` or `opa build`"
         )
+    if any(not _PLAIN_NUMBER.fullmatch(header[one]) for one in _NUMBERS):
+        raise PolicyError(f"{shown}: {member.name!r} has a header with numbers that readers differ about")
     if member.size < 0 or (member.isdir() and (member.size or header[156:157] != tarfile.DIRTYPE)):
         raise PolicyError(f"{shown}: {member.name!r} has a size or a kind that can't be")
     if not member.isdir():  # a folder is nothing to anybody, whatever its name

@@ -30,6 +30,7 @@ class Checks:
 
     def all(self) -> Iterator[str]:
         yield from self._packages()
+        yield from self._defaults()
         yield from self._controls()
         for source, module in self._modules:
             yield from self._reserved(module)
@@ -61,6 +62,17 @@ class Checks:
             other = owners.setdefault(code, kind)
             if other != kind:
                 yield f"{module.path}:{module.line}: code {code!r} is a shipped control; choose another name"
+
+    def _defaults(self) -> Iterator[str]:
+        """Of two defaults the embedded engine takes one, by the order of their files, and OPA takes neither."""
+        known: dict[tuple[str | None, ...], str] = {}
+        for _, module in self._modules:
+            for rule in module.rules:
+                here = f"{module.path}:{rule.line}"
+                if rule.is_default and rule.name != "verdict":  # that one has a message of its own
+                    first = known.setdefault((*module.package, *rule.head), here)
+                    if first != here:
+                        yield f"{here}: `default {rule.name}` stands at {first} already; keep one"
 
     def _controls(self) -> Iterator[str]:
         by_code: dict[str, list[Module]] = {}

@@ -27,8 +27,18 @@ class Courier:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name="interlock-courier", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="interlock-courier", daemon=True)
         self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):
+                # Raised by what was called from here, a handler of the log perhaps. asyncio gives it to whoever waits
+                # and stops; stopped, every later question to any server would run into its deadline.
+                continue
+            return
 
     def carry(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Begin; the future ends when the work does. Cancelling it cancels the work."""

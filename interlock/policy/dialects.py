@@ -33,6 +33,7 @@ _BUILTINS: Final = {
 _ORDERED: Final = {"Lt": "<", "Le": "<=", "Gt": ">", "Ge": ">=", "Ne": "!="}
 _ARITHMETIC: Final = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%"}
 _COMPOSITE: Final = ("Set", "Array", "Object", "SetCompr", "ArrayCompr", "ObjectCompr")
+_INFIX: Final = ("BoolExpr", "BinExpr", "ArithExpr", "AssignExpr", "Membership")
 _TYPE_TESTS: Final = frozenset("is_array is_boolean is_null is_number is_object is_set is_string type_name".split())
 _LOCAL_TEXT: Final = frozenset("arguments id name namespace now parent server value argument noun".split())
 
@@ -58,6 +59,16 @@ def refused(module: Module, rule: Rule) -> Iterator[str]:
         yield (
             f"{module.path}:{rule.line}: a rule whose name has a computed part, as in names[key].more or names[key]"
             " contains …, loses values in one engine; let the key stand last, as in names[key] := …"
+        )
+    for line in _unions(rule.node):
+        yield (
+            f"{module.path}:{line}: a body or set that begins with a union, as in {{ a | b == c }}, is a comprehension,"
+            " and as a body always true, in one engine; write (a | b) == c, or give the union a name first"
+        )
+    for line in _memberships(rule.node):
+        yield (
+            f"{module.path}:{line}: `in` as a part of something else is false in one engine where a field is missing,"
+            " and undefined in another; let it stand by itself, as a statement or the body of a rule"
         )
     for line in _object_patterns(rule.node):
         yield (
@@ -187,7 +198,11 @@ def _plain(node: Any) -> bool:
     """What engines negate alike: a reference without a computed part, or one compared with a constant."""
     if "BoolExpr" in node:
         sides = (node["BoolExpr"]["lhs"], node["BoolExpr"]["rhs"])
-        return any(_constant(side) for side in sides) and all(_constant(side) or _direct(side) for side in sides)
+        # With any other operator what is missing is no answer in one engine, and something to be negated in another.
+        alike = node["BoolExpr"]["op"] == "Eq"
+        return (
+            alike and any(_constant(side) for side in sides) and all(_constant(side) or _direct(side) for side in sides)
+        )
     return _direct(node)
 
 
@@ -198,6 +213,40 @@ def _direct(node: Any) -> bool:
 
 def _constant(node: Any) -> bool:
     return any(kind in node for kind in ("String", "RawString", "Number", "Bool", "Null"))
+
+
+def _unions(node: Any) -> Iterator[int]:
+    """Lines of bodies in braces whose first statement begins with `a | …`, whatever follows, and of sets that do."""
+    for literal in nodes(node, "Set"):
+        for item in literal.get("items", ())[:1]:  # the head of a rule that gives a set is called so too
+            if "BinExpr" in item and item["BinExpr"]["op"] == "Union":
+                yield literal["span"]["line"]
+    for body in node.get("Spec", {}).get("bodies", ()):
+        query = body["query"]
+        first = query["stmts"][0] if query["stmts"] else None
+        if first is None or first["span"]["start"] == query["span"]["start"] or "Expr" not in first["literal"]:
+            continue
+        begin, inner = first["span"]["start"], first["literal"]["Expr"]["expr"]
+        while inner is not None:
+            ((kind, value),) = inner.items()
+            # In parentheses the union begins behind the statement.
+            if kind == "BinExpr" and value["op"] == "Union" and value["span"]["start"] == begin:
+                yield first_line(inner)
+                break
+            inner = value.get("lhs", value.get("value")) if kind in _INFIX else None
+
+
+def _memberships(node: Any, alone: bool = False) -> Iterator[int]:
+    """Lines of every `in` that is no statement, negated or not: a negated one is a finding already."""
+    if isinstance(node, list):
+        for child in node:
+            yield from _memberships(child)
+    elif isinstance(node, dict):
+        for kind, child in node.items():
+            if kind == "Membership" and isinstance(child, dict) and not alone:
+                yield first_line(node)
+            statement = kind in ("Expr", "NotExpr") and isinstance(child, dict)
+            yield from _memberships(child["expr"] if statement else child, alone=statement)
 
 
 def _object_patterns(node: Any) -> Iterator[int]:

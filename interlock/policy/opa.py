@@ -172,6 +172,19 @@ def _unheard(kind: str, problem: str) -> None:
     """Nobody listens; the counters still count."""
 
 
+class _Trust:
+    """Questions and words that did not count, numbered in one sequence. An answer restores trust only when its question
+    is younger than the last such word: of two that overlap, nobody knows which of them is true now."""
+
+    def __init__(self) -> None:
+        self.numbers = itertools.count(1)
+        self.answered = self.doubted = 0
+
+
+# By whom is asked for what: an engine that a reload puts in the place of another has heard what that one heard.
+_TRUST: Final = weakref.WeakValueDictionary[tuple[str, str, Contract], _Trust]()
+
+
 class _Line:
     """What the courier's thread knows about one server: everything here but ``begin`` and ``hang_up`` runs there."""
 
@@ -182,10 +195,7 @@ class _Line:
         self._said = said
         self.counts: dict[str, int] = {}
         self.version = ""
-        # Questions and words that did not count, numbered in one sequence. An answer restores trust only when its
-        # question is younger than the last such word: of two that overlap, nobody knows which of them is true now.
-        self.numbers = itertools.count(1)
-        self._trusted = self._distrusted = 0
+        self._trust = _TRUST.setdefault((server.url, server.entrypoint, contract), _Trust())
         self._fresh()
 
     def _fresh(self) -> None:
@@ -200,7 +210,7 @@ class _Line:
             _ORPHANS.append(self._client)
             self._fresh()
         due = time.monotonic() + self._limits.deadline
-        return courier().carry(self._answered(next(self.numbers), document, due))
+        return courier().carry(self._answered(next(self._trust.numbers), document, due))
 
     def hang_up(self) -> None:
         """Close the connections, from any thread."""
@@ -211,10 +221,10 @@ class _Line:
     @property
     def trusted(self) -> bool:
         """Nothing that did not count was heard since a question that was answered well, also by nobody's ear."""
-        return self._trusted >= self._distrusted
+        return self._trust.answered >= self._trust.doubted
 
     def answered(self, number: int) -> None:
-        self._trusted = max(self._trusted, number)
+        self._trust.answered = max(self._trust.answered, number)
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -229,7 +239,7 @@ class _Line:
             answer = await self._admitted(document, due)
         except NoAnswer as error:
             if error.fault not in OUT:
-                self._distrusted = next(self.numbers)
+                self._trust.doubted = next(self._trust.numbers)
             problem = f"OPA at {self._server.url}: {error}"
             self.count(error.kind)
             self._said(error.kind, problem)

@@ -13,6 +13,7 @@ import os
 import re
 import selectors
 import ssl
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from urllib.parse import urlsplit
 from interlock.errors import Misconfigured, NotCanonical
 from interlock.model.canonical import Json, parse
 from interlock.policy.opa_faults import Fault, NoAnswer, of_exception, of_status
+from interlock.policy.sources import opened_file
 
 try:
     import aiohttp
@@ -127,7 +129,7 @@ def _no_password() -> str:
 def read_token(path: Path) -> str:
     """The token in a file. Raises NoAnswer (``token``)."""
     try:
-        with open(path, "rb") as file:
+        with opened_file(path) as file:
             token = file.read(MAX_TOKEN + 1).decode("ascii", "replace").strip()
     except OSError as error:
         raise NoAnswer(Fault.TOKEN, f"the token can't be read from {path}: {error.strerror}") from None
@@ -139,6 +141,16 @@ def read_token(path: Path) -> str:
 class CleanConnector(aiohttp.TCPConnector):
     """Uses a connection again only if nothing has come on it since: a second answer that lay there would be taken for
     the answer to the next question. Guards against answers that nobody asked for: tests/faults/test_opa_stand_in.py."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._owner = os.getpid()
+
+    def __del__(self, *given: Any) -> None:
+        # In a forked child the connections are its parent's, and so is what the parent's loop waits with: closing them
+        # here would make the parent deaf on them.
+        if self._owner == os.getpid():
+            super().__del__(*given)
 
     async def _get(self, key: Any, traces: Any) -> Any:
         while (found := await super()._get(key, traces)) is not None:
@@ -211,6 +223,14 @@ class StrictOpaClient(AsyncOpaClient):  # type: ignore[misc]  # it ships no type
         self._server = server
         self._token = ""
         self._token_stamp: tuple[int, ...] = ()
+        self._session: Any = None  # the client's own, which knows no type for it
+        _CLIENTS.add(self)
+
+    def inherited(self) -> None:
+        """In a forked child: forget the connections, which are the parent's, and close nothing."""
+        if self._session is not None:
+            self._session.detach()
+            self._session = None
 
     @property
     def is_open(self) -> bool:
@@ -275,3 +295,15 @@ class StrictOpaClient(AsyncOpaClient):  # type: ignore[misc]  # it ships no type
                 Fault.UNDEFINED, f"data.{self._server.entrypoint} is undefined there: are the policies loaded?"
             )
         return envelope
+
+
+_CLIENTS: Final = weakref.WeakSet[StrictOpaClient]()
+
+
+def _inherited() -> None:
+    for client in list(_CLIENTS):
+        client.inherited()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_inherited)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -98,11 +99,14 @@ def put_address(data: bytes, address: str, access: Access) -> bool:
                 {"If-Match": tag} if tag else {"If-None-Match": "*"} if before is None and access.read_back else {}
             )
             typed = {"Content-Type": "application/gzip"}
-            answer = client.put(address, content=data, headers={**headers, **typed, **condition})
-            if answer.status_code == 412:
+            headed = {**headers, **typed, **condition}
+            # Nothing but the status is read: what a server says about it may never end.
+            with client.stream("PUT", address, content=data, headers=headed) as answer:
+                status = answer.status_code
+            if status == 412:
                 raise Conflict(f"{_shown(address)}: somebody else pushed meanwhile; look at it, and push again")
-            if answer.status_code not in (200, 201, 202, 204):
-                raise Unavailable(f"{_shown(address)}: the server answered {answer.status_code} to the PUT")
+            if status not in (200, 201, 202, 204):
+                raise Unavailable(f"{_shown(address)}: the server answered {status} to the PUT")
             if access.read_back and _fetched(client, address, headers)[0] != data:
                 raise Unavailable(f"{_shown(address)}: what was put is not what the server gives back")
     except httpx.HTTPError as error:
@@ -119,12 +123,14 @@ def _fetched(client: Any, address: str, headers: dict[str, str]) -> tuple[bytes 
             return None, ""
         if answer.status_code != 200:
             raise Unavailable(f"{_shown(address)}: the server answered {answer.status_code} when asked what is there")
-        found = bytearray()
+        found, due = bytearray(), time.monotonic() + TIMEOUT
         # As it was sent: a server that marks .gz files as compressed must not make us compare what they hold.
         for piece in answer.iter_raw():
             found += piece
             if len(found) > MAX_ARCHIVE_BYTES:
                 raise Unavailable(f"{_shown(address)}: what is there is larger than any bundle")
+            if time.monotonic() > due:
+                raise Unavailable(f"{_shown(address)}: what is there did not come within {TIMEOUT:g} s")
         tag = answer.headers.get("ETag", "")
     return bytes(found), "" if tag.startswith("W/") else tag  # a weak tag can't be a condition of PUT
 

@@ -20,6 +20,7 @@ from interlock.model.canonical import parse
 from interlock.model.configuration import Algorithm
 
 SIGNATURES: Final = ".signatures.json"
+MAX_KEY_BYTES: Final = 64 << 10
 ALGORITHMS: Final[tuple[str, ...]] = get_args(Algorithm)
 _HASHES: Final = {"SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512"}  # OPA also takes MD5 and SHA-1
 
@@ -53,9 +54,13 @@ def read_key(path: Path, algorithm: Algorithm = "RS256", key_id: str = "", scope
         Misconfigured: it can't be read.
     """
     try:
-        return Key(path.read_bytes(), str(path), algorithm, key_id, scope)
+        with path.open("rb") as file:
+            secret = file.read(MAX_KEY_BYTES + 1)
     except OSError as error:
         raise Misconfigured(f"{path}: the key can't be read: {error.strerror}") from None
+    if len(secret) > MAX_KEY_BYTES:
+        raise Misconfigured(f"{path}: larger than {MAX_KEY_BYTES} bytes, so it is no key")
+    return Key(secret, str(path), algorithm, key_id, scope)
 
 
 def signed(files: Mapping[str, bytes], key: Key) -> bytes:

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from interlock.errors import PolicyError
 
 MAX_FILES: Final = 1000
 MAX_FILE_BYTES: Final = 256 << 10
 MAX_ARCHIVE_BYTES: Final = 16 << 20
+
+
+def opened_file(path: Path) -> BinaryIO:
+    """Open an ordinary file for reading, also by a link. A pipe in its place must not make anybody wait.
+
+    Raises:
+        OSError: it can't be opened, or is no ordinary file.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    file = open(os.open(path, flags), "rb")  # noqa: SIM115 - the caller's
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(0, "no ordinary file", str(path))
+    return file
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,6 +55,7 @@ def shipped_directory() -> Path:
 
 SCHEMA: Final = "settings.schema.json"
 _DATA: Final = ("data.json", "data.yaml", "data.yml")
+_PROSE: Final = (".md", ".rst", ".txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +133,22 @@ def _archive(root: Path) -> Iterator[tuple[str, bytes]]:
     import tarfile  # loaded late: few bundles are archives
 
     data = _unpacked(root)
+    seen: set[str] = set()
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             for member in archive:
                 name = member.name.removeprefix("./").lstrip("/")
-                if not member.isreg():
-                    # A link without an ending may be one to a folder of controls.
-                    hidden = member.islnk() or (member.issym() and not Path(name).suffix)
-                    if hidden or name.rstrip("/").casefold().endswith(".rego"):
-                        raise PolicyError(f"{root}: {name} is no ordinary file; pack the file itself, not a link to it")
+                if member.isdir() and not name.rstrip("/").casefold().endswith(".rego"):
                     continue
+                # Whatever else a link is called, it may be one to a folder of controls.
+                if member.issym() and Path(name).suffix in _PROSE:
+                    continue
+                if not member.isreg() or member.issparse():
+                    raise PolicyError(f"{root}: {name} is no ordinary file; pack the file itself, not a link to it")
+                # Of two files with one name other readers know only the last.
+                if name in seen or ".." in name.split("/"):
+                    raise PolicyError(f"{root}: {name} stands in it twice, or leads out of it; pack it again")
+                seen.add(name)
                 _exact_suffix(f"{root}/{name}")
                 handle = archive.extractfile(member) if _is_read(name) else None
                 if handle is not None:
@@ -147,10 +169,11 @@ def _unpacked(root: Path) -> bytes:
 
     openers: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
     try:
-        with root.open("rb") as file:
-            opener = openers.get(file.read(2), open)
-        with opener(root, "rb") as file:
-            data = file.read(MAX_ARCHIVE_BYTES + 1)
+        with opened_file(root) as packed:
+            opener = openers.get(packed.read(2))
+            packed.seek(0)
+            with packed if opener is None else opener(packed, "rb") as file:
+                data = file.read(MAX_ARCHIVE_BYTES + 1)
     except (EOFError, OSError, ValueError, lzma.LZMAError) as error:
         raise PolicyError(f"{root}: not an archive that can be read ({type(error).__name__})") from None
     if len(data) > MAX_ARCHIVE_BYTES:

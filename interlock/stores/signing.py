@@ -41,7 +41,8 @@ def check(data: bytes, signature: str, pem: bytes) -> None:
     public = key.public_key() if hasattr(key, "public_key") else key
     try:
         read = jws.PyJWS().decode_complete(signature.strip(), public, algorithms=[algorithm], detached_payload=data)
-        fits = read["header"].get("typ") == TYPE
+        # INVARIANT: a token that brings a payload of its own says nothing about this data.
+        fits = read["header"].get("typ") == TYPE and read["header"].get("b64") is False and read["payload"] == data
     except (jws.PyJWTError, ValueError, TypeError):
         fits = False
     if not fits:

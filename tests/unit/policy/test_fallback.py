@@ -70,7 +70,7 @@ def test_an_older_answer_does_not_restore_trust() -> None:
     """Two questions overlap: the one that was asked first is answered well, after the other was not."""
     with StandIn() as server, engine_for(server.url(), limits=LIMITS) as first:
         engine = FallbackEngine(first, EMBEDDED)
-        older = next(first._line.numbers)
+        older = next(first._line._trust.numbers)
         server.behaviour = MISBEHAVIOURS["nothing"][0]
         with pytest.raises(EngineUnavailable):
             engine.evaluate(DOCUMENT)
