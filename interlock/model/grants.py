@@ -267,9 +267,13 @@ def changed_operands(held: Questions, wanted: Bound, at: str) -> str:
 
 
 def pending_for(held: Questions, wanted: Bound, at: str, uses: int) -> str:
-    """The id of an open question about this very call, which so many calls can wait for; or nothing."""
+    """The id of an open question about this very call, as often, under the very same labels and codes; or nothing.
+
+    Whoever is shown the question anew must be shown no less than the yes will be good for.
+    """
     for name, one in held.items():
-        if one.status is Status.PENDING and not one.approved and one.left >= uses and one.fits(wanted, at):
+        waits = one.status is Status.PENDING and not one.approved and one.left == uses
+        if waits and one.bound == wanted and one.fits(wanted, at):
             return name
     return ""
 
