@@ -140,9 +140,8 @@ def approve(
 def refuse(question: str, by: str | None, configuration: Path, named: str | None, namespace: str) -> None:
     """Refuse a QUESTION: none of its calls runs."""
     with _desk(configuration, named, namespace) as desk:
-        found, _ = desk.find(question)
-        held = desk.answer(found, "refuse", by or f"{getpass.getuser()} with interlock approvals")
-    click.echo(f"question {found.id} is {held.status.value}", err=True)
+        name, held = desk.refuse(question, by or f"{getpass.getuser()} with interlock approvals")
+    click.echo(f"question {name} is {held.status.value}", err=True)
 
 
 @approvals.command()

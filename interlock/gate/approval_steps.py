@@ -196,7 +196,7 @@ def _asked(
     # Those before this one have a grant: a yes is not for them.
     places = [other for other in together[one.call.digest] if other >= place]
     waits = pending_for(held, bound, this.at, len(places))
-    name = waits or question_id(this.state.conversation, numbers[place], one.call.digest)
+    name = waits or question_id(this.state.conversation, numbers[place], one.call.digest, this.at)
     expires = held[waits].expires if waits else later(this.at, rules.expiry)
     if this.pages is None:
         causes = tuple(sorted({each.source.call for each in decision.causes if each.source is not None}))
@@ -292,6 +292,13 @@ def kept(settled_calls: Sequence[Settled]) -> Generator[Effect, Any, None]:
             yield KeepQuestion(one.question)
 
 
+def not_asked(settled_calls: Sequence[Settled]) -> Generator[Effect, Any, None]:
+    """The round is decided anew: nobody is asked these questions, so what they hold is kept no longer."""
+    for one in settled_calls:
+        if one.question is not None and one.new:
+            yield from _dropped(one.question.namespace, one.question.conversation, one.question.id)
+
+
 # --- answering ------------------------------------------------------------------------------------------------------
 
 
@@ -319,17 +326,17 @@ def answer(
         except Conflict:
             continue  # somebody else wrote, perhaps another answer
         held = after.questions[question]
-        yield from _forget(state, question)
+        yield from _dropped(state.namespace, state.conversation, question)
         if verdict == "approve" and held.status is not Status.GRANTED:
             raise Refused(f"question {question} is {held.status.value}: {held.why}")
         return held
     raise Unavailable(f"the labels changed {MAX_RACES} times while an answer was recorded; try again")
 
 
-def _forget(state: State, question: str) -> Generator[Effect, Any, None]:
+def _dropped(namespace: str, conversation: str, question: str) -> Generator[Effect, Any, None]:
     """What a call would send is kept no longer than somebody may have to look at it."""
     try:
-        yield DropQuestion(state.namespace, state.conversation, question)
+        yield DropQuestion(namespace, conversation, question)
     except Bug:
         raise
     except Exception:

@@ -146,9 +146,10 @@ Questions = Mapping[str, Held]
 NONE_HELD: Final[Questions] = MappingProxyType({})
 
 
-def question_id(conversation: str, number: int, call: Digest) -> str:
-    """The id of a question. Numbers are given once in a conversation, so it is unique without any randomness."""
-    return "q-" + digest("question", f"{conversation}\0{number}\0{call}".encode())[7:23]
+def question_id(conversation: str, number: int, call: Digest, at: str) -> str:
+    """The id of a question. Numbers are given once in a conversation, so it is unique without any randomness; with the
+    time, whoever loses the race for a number does not overwrite what the winner keeps."""
+    return "q-" + digest("question", f"{conversation}\0{number}\0{call}\0{at}".encode())[7:23]
 
 
 def shape_of(tool: ToolId, arguments: Mapping[str, Any]) -> Digest:
