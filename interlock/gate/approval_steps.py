@@ -50,7 +50,7 @@ from interlock.model.grants import (
 )
 from interlock.model.labels import Label
 from interlock.model.manifest import Manifest
-from interlock.model.operands import Operand, Sort, operand_paths, operands_digest, unreadable
+from interlock.model.operands import MAX_BELOW, Operand, Sort, below, operand_paths, operands_digest, shown, unreadable
 from interlock.model.origins import value_digest
 from interlock.model.question import Question, asked_about
 from interlock.model.standing import NEVER, Standing, standing_id
@@ -210,7 +210,7 @@ def _asked(
         reasons=decision.reasons,
         causes=decision.causes,
         beside=[each for other, each in enumerate(calls) if other not in places],
-        operands=operands,
+        operands=shown(operands),
         labels=bound.labels,
         pages=this.pages,
         rules=(decision.revision, decision.manifest),
@@ -222,13 +222,23 @@ def _asked(
 
 
 def read(one: Asked) -> Generator[Effect, Any, tuple[Operand, ...]]:
-    """The files that a call names, as they are now."""
+    """The files that a call names, as they are now; those too that it names in a folder that it names."""
     paths = operand_paths(one)
-    if not paths:
-        return ()
-    found: tuple[Operand, ...] = yield ReadOperands(tuple(each for each in paths if each != TOO_MANY))
-    lost = (Operand(TOO_MANY, "", Sort.UNREADABLE),) if TOO_MANY in paths else ()
-    return (*found, *lost)
+    found: list[Operand] = []
+    known: set[str] = set()
+    folders: set[str] = set()
+    lost = TOO_MANY in paths
+    wanted = tuple(each for each in paths if each != TOO_MANY)
+    while wanted:
+        come: tuple[Operand, ...] = yield ReadOperands(wanted)
+        known.update(wanted)
+        found += come
+        new = {each.resolved: each for each in come if each.sort is Sort.FOLDER and each.resolved not in folders}
+        folders.update(new)
+        wanted = tuple(sorted({*below(new.values(), paths)} - known))
+        if len(known) + len(wanted) > MAX_BELOW:
+            lost, wanted = True, ()
+    return (*found, Operand(TOO_MANY, "", Sort.UNREADABLE)) if lost else tuple(found)
 
 
 def _approved(

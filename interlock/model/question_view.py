@@ -144,6 +144,8 @@ def _operand(one: Operand) -> str:
         return f"{name} ({one.size} bytes, sha256 {one.content})"
     if one.sort is Sort.FOLDER:
         return f"{name} (a folder; a yes is not bound to what lies in it)"
+    if one.sort is Sort.OTHER:
+        return f"{name} (no regular file; a yes is not bound to what it gives)"
     return f"{name} ({one.sort.value})"
 
 
