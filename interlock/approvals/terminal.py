@@ -20,7 +20,7 @@ from interlock.errors import ApproverUnavailable
 from interlock.model.calls import Call
 from interlock.model.escaping import escaped
 from interlock.model.question import Answer, Question
-from interlock.model.question_view import PAGE, pages
+from interlock.model.question_view import LINE, PAGE, pages
 
 MAX_LINE: Final = 1 << 16
 
@@ -75,7 +75,7 @@ class Terminal:
         return descriptor, out
 
     def _dialogue(self, question: Question, source: int, out: TextIO, until: float) -> Answer | None:
-        shown = pages(question, self._height)
+        shown = pages(question, *_screen(out, self._height))
         number = 0
 
         def say(text: str) -> None:
@@ -101,6 +101,7 @@ class Terminal:
                 return Answer("refuse", _name())
             if word in ("more", "m", "") and not last:
                 number += 1
+                _forget_what_was_typed(source)  # nothing that was typed before a page says yes to it
                 say("\n".join(shown[number]) + "\n")
             elif word == "edit" and self._editable:
                 edited = self._edited(question, source, say, until)
@@ -121,6 +122,15 @@ class Terminal:
             say("Arguments are an object.\n")
             return None
         return Call(question.tool, arguments, server=question.server)
+
+
+def _screen(out: TextIO, height: int) -> tuple[int, int]:
+    """Lines and columns of which a person sees all at once; a terminal that does not know its size has the usual."""
+    try:
+        columns, rows = os.get_terminal_size(out.fileno())
+    except OSError:
+        columns = rows = 0
+    return (min(height, max(rows - 2, 8)) if rows else height), (min(LINE, max(columns, 40)) if columns else LINE)
 
 
 def _name() -> str:

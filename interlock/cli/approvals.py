@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from interlock.cli.stored import opened, which_store
 from interlock.errors import ApproverUnavailable, Misconfigured, Refused
 from interlock.gate.conversation import SystemClock
 from interlock.model.question import Question
-from interlock.model.question_view import lines, summary
+from interlock.model.question_view import LINE, lines, summary
 from interlock.model.results import printable
 from interlock.stores.sql_questions import SqlQuestions
 
@@ -192,5 +193,6 @@ def _asked_here(found: Question) -> str | None:
 
 
 def _print(found: Question) -> None:
-    for line in lines(found):
+    columns = shutil.get_terminal_size((LINE, 0)).columns
+    for line in lines(found, min(LINE, max(columns, 40))):
         click.echo(line)
