@@ -43,6 +43,7 @@ from interlock.model.grants import (
     Status,
     answering,
     changed_operands,
+    enough,
     grant_for,
     pending_for,
     question_id,
@@ -187,8 +188,8 @@ def _asked(
         # Never in vain: a yes could not be bound to what is not known.
         reason = failure(NOT_BINDABLE, f"can't be read: {', '.join(unreadable(operands)[:4])}")
         return Settled(replace(decision, verdict=Verdict.DENY, reasons=(reason, *decision.reasons)), shape=shape)
-    if this.state.denials.get(shape, 0) >= ENOUGH:
-        reason = failure(ASKED_ENOUGH, f"{ENOUGH} calls of this shape were denied since the person last typed")
+    if enough(this.state.denials, one.call.tool, shape):
+        reason = failure(ASKED_ENOUGH, "calls like this one were denied often enough since the person last typed")
         return Settled(replace(decision, verdict=Verdict.DENY, reasons=(reason, *decision.reasons), terminal=True))
     known = open_here.get(one.call.digest)
     if known is not None:  # identical calls of one batch: one question for all of them
@@ -253,6 +254,9 @@ def _standing(one: Asked, decision: Decision, this: Round) -> str:
     if not this.state.standing or one.unclassified or len(one.destinations) != 1:
         return ""
     (receiver,) = one.destinations
+    named_too = {path.partition(".")[0] for path, _ in one.spec.destinations}
+    if any(name in named_too and name not in one.arguments for name, _ in one.spec.defaults):
+        return ""  # the tool fills in a receiver of its own, which was not the one
     if receiver.kind is Kind.UNKNOWN or not this.setting.is_grounded(receiver) or this.setting.talks_back(receiver):
         return ""
     spec = this.manifest.spec(one.call.tool).digest

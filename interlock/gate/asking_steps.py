@@ -15,7 +15,7 @@ from interlock.gate.steps import Rules, propose
 from interlock.model.calls import Call
 from interlock.model.decisions import ASKED_ENOUGH, NO_ANSWER, REFUSED, Decision, Reason, Verdict, failure
 from interlock.model.entries import Failed, Voided
-from interlock.model.grants import ENOUGH, Status
+from interlock.model.grants import Status, enough
 from interlock.model.question import Answer, Question
 from interlock.model.results import Allowed, Ticket, printable, refusal
 from interlock.model.state import State
@@ -119,7 +119,7 @@ def _heard_from_person(
     if (yield from _is_enough(conversation, question.id)):
         # Many calls of one turn are asked one after the other: the person has said often enough what they think.
         yield from _closed(conversation, [question.id], "enough")
-        return failure(ASKED_ENOUGH, f"{ENOUGH} calls of this shape were denied since the person last typed")
+        return failure(ASKED_ENOUGH, "calls like this one were denied often enough since the person last typed")
     answer: Answer | None = None
     why = "nobody answered in time"
     try:
@@ -193,7 +193,7 @@ def _is_enough(conversation: str, question: str) -> Generator[Effect, Any, bool]
     except Exception:
         return False  # only words depend on it
     held = state.questions.get(question)
-    return held is not None and state.denials.get(held.shape, 0) >= ENOUGH
+    return held is not None and enough(state.denials, held.bound.tool, held.shape)
 
 
 def _refused_by(decision: Decision, reason: Reason, last: bool) -> Decision:

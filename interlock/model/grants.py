@@ -28,6 +28,7 @@ from interlock.model.tools import ToolId
 MAX_HELD: Final = 64
 MAX_SHAPES: Final = 256
 ENOUGH: Final = 3
+ENOUGH_OF_TOOL: Final = 9
 
 NO_ONE_ANSWERED: Final = "nobody answered"
 LABELS_GREW: Final = "labels grew"
@@ -157,6 +158,16 @@ def shape_of(tool: ToolId, arguments: Mapping[str, Any]) -> Digest:
     found: set[str] = set()
     _paths(arguments, "", found)
     return digest("shape", pack([tool.server, tool.name, sorted(found)]))
+
+
+def any_shape(tool: ToolId) -> Digest:
+    """Stands for every shape of a tool's calls: an argument more that means nothing is another shape."""
+    return digest("shape", pack([tool.server, tool.name]))
+
+
+def enough(denials: Mapping[Digest, int], tool: ToolId, shape: Digest) -> bool:
+    """Were calls of this shape, or of this tool in many shapes, denied so often that nobody is asked again?"""
+    return denials.get(shape, 0) >= ENOUGH or denials.get(any_shape(tool), 0) >= ENOUGH_OF_TOOL
 
 
 def _paths(value: Any, path: str, found: set[str]) -> None:
@@ -308,21 +319,22 @@ def answering(
 # --- denials of one shape -------------------------------------------------------------------------------------------
 
 
-def denied_again(denials: Mapping[Digest, int], shape: Digest) -> Mapping[Digest, int]:
+def denied_again(denials: Mapping[Digest, int], tool: ToolId, shape: Digest) -> Mapping[Digest, int]:
     """One more denial of this shape. Past the bound the oldest shape is forgotten: that one is asked again."""
     if shape == NO_DIGEST:
         return denials
     counted = dict(denials)
-    count = counted.pop(shape, 0) + 1
-    if len(counted) >= MAX_SHAPES:
-        del counted[next(iter(counted))]
-    counted[shape] = count
+    for each in (shape, any_shape(tool)):
+        count = counted.pop(each, 0) + 1
+        if len(counted) >= MAX_SHAPES:
+            del counted[next(iter(counted))]
+        counted[each] = count
     return MappingProxyType(counted)
 
 
-def shapes_denied(entry: Entry, held: Questions) -> Iterable[Digest]:
-    """Shapes of the calls that this entry says came to nothing."""
+def shapes_denied(entry: Entry, held: Questions) -> Iterable[tuple[ToolId, Digest]]:
+    """Tools and shapes of the calls that this entry says came to nothing."""
     if isinstance(entry, Answered) and entry.answer != "approve":
         one = held.get(entry.question)
         if one is not None and one.status is Status.PENDING:
-            yield one.shape
+            yield one.bound.tool, one.shape

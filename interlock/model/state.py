@@ -46,6 +46,7 @@ from interlock.model.grants import NONE_HELD, Questions
 from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
 from interlock.model.provenance import EMPTY, Provenance, hearing, saying, sending, vouching
 from interlock.model.standing import NONE_STANDING, Approvals
+from interlock.model.tools import ToolId
 
 MAX_IN_FLIGHT: Final = 256
 MAX_TYPED: Final = 20_000
@@ -119,7 +120,7 @@ class State:
         places: number of messages that were ever stored.
         questions: what a person was asked and what became of it, by the question's id; grants are in it.
         standing: approvals that stand, by id.
-        denials: how often calls of a shape were denied since the person last typed.
+        denials: how often calls of a shape, and of a tool in any shape, were denied since the person last typed.
         asks: number of questions so far.
     """
 
@@ -241,8 +242,8 @@ def _applied(state: State, entry: Entry) -> State:
 
 def _on_questions(state: State, entry: Asked | Answered | Granted | Consumed | Voided) -> State:
     denials = state.denials
-    for shape in grants.shapes_denied(entry, state.questions):
-        denials = grants.denied_again(denials, shape)
+    for tool, shape in grants.shapes_denied(entry, state.questions):
+        denials = grants.denied_again(denials, tool, shape)
     held = grants.applied(state.questions, entry, state.conversation)
     asks = state.asks + isinstance(entry, Asked)
     return replace(state, questions=held, denials=denials, asks=asks, version=state.version + 1)
@@ -256,7 +257,8 @@ def _without_what_ended(before: State, state: State, entry: Entry) -> State:
         if _takes_back(before, entry):
             held = grants.voided(held, grants.REWOUND)
     if approvals:
-        over = _takes_back(before, entry) or _brings_untrusted(before, entry)
+        grew = not before.exposure.labels.issuperset(state.exposure.labels)
+        over = grew or _takes_back(before, entry) or _brings_untrusted(before, entry)
         approvals = NONE_STANDING if over else standing.settled(approvals, entry.at)
     if held is state.questions and approvals is state.standing:
         return state
@@ -435,7 +437,9 @@ def _decided(state: State, entry: Decided) -> State:
     calls, version = max(state.calls, entry.number), state.version + 1
     if entry.verdict != "allow":  # a call that does not run adds no label
         after = _with(state, state.taint, state.in_flight, version, calls)
-        return replace(after, denials=grants.denied_again(state.denials, entry.shape)) if entry.shape else after
+        if not entry.shape:
+            return after
+        return replace(after, denials=grants.denied_again(state.denials, ToolId(entry.server, entry.tool), entry.shape))
     tool = f"{entry.server}/{entry.tool}" if entry.server else entry.tool
     flight = InFlight(
         entry.at, tool, entry.call, entry.private, entry.untrusted, entry.opens, entry.voices, entry.unheard
