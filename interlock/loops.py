@@ -20,10 +20,13 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from interlock.errors import Refused
 from interlock.gate.drivers import Run
 from interlock.gate.guard import Guard
+from interlock.gate.permits import permitted
 from interlock.integrations import anthropic_messages, openai_chat, openai_responses
+from interlock.model.calls import Call, same_call
 from interlock.model.manifest import Manifest
 from interlock.model.messages import Message, Role, ToolAnswer
 from interlock.model.results import Outcome, ToolResult
+from interlock.model.tools import ToolId
 from interlock.model.turns import NO_OUTCOME, Hosted, Turn, admissions
 
 Ask: TypeAlias = Callable[..., Any]
@@ -287,37 +290,49 @@ async def _aassembled(codec: Codec, reply: Any) -> Any:
 # --- calls that the provider runs once it may -------------------------------------------------------------------------
 
 
-def _where(turn: Turn) -> tuple[set[str], set[str]]:
-    """Names of calls that the provider runs, and of those that we run. A name that is both is run by nobody."""
-    there = {one.call.name for one in turn.proposals if one.there}
-    return there, {one.call.name for one in turn.proposals if not one.there}
+def _where(turn: Turn) -> tuple[dict[str, Call], set[str], set[str]]:
+    """Calls that the provider runs, by id; their names, and the names of what we run. A name that is both is run by
+    nobody."""
+    there = {one.call.id: one.call for one in turn.proposals if one.there}
+    return there, {one.name for one in there.values()}, {one.call.name for one in turn.proposals if not one.there}
 
 
-def _approved(name: str, here: Collection[str]) -> ToolResult:
+def _approved(name: str, there: Mapping[str, Call], here: Collection[str]) -> ToolResult:
+    """The provider's leave to run what the model proposed, to the letter.
+
+    The provider has the call already and takes nothing but a yes. So whoever put another call in its place has not said
+    yes to it.
+    """
     if name in here:
         raise Refused(f"{name!r} is called here and at a server in one turn, and can't be told apart")
+    decided = permitted()
+    proposed = None if decided is None else there.get(decided.id)
+    if decided is None or proposed is None:
+        raise Refused(f"{name!r} runs at the provider, and nobody knows which of its calls was allowed")
+    if not same_call(decided, ToolId(proposed.server, proposed.name), proposed.arguments):
+        raise Refused(f"{name!r} runs at the provider, which can't be given other arguments than those it has")
     return ToolResult("approved")
 
 
 def _sorted(turn: Turn, run: Run) -> Run:
-    there, here = _where(turn)
+    there, names, here = _where(turn)
     if not there:
         return run
 
     def either(name: str, arguments: dict[str, Any]) -> Any:
-        return _approved(name, here) if name in there else run(name, arguments)
+        return _approved(name, there, here) if name in names else run(name, arguments)
 
     return either
 
 
 def _asorted(turn: Turn, run: Run) -> Run:
-    there, here = _where(turn)
+    there, names, here = _where(turn)
     if not there:
         return run
 
     async def either(name: str, arguments: dict[str, Any]) -> Any:
-        if name in there:
-            return _approved(name, here)
+        if name in names:
+            return _approved(name, there, here)
         value = (
             run(name, arguments) if inspect.iscoroutinefunction(run) else await asyncio.to_thread(run, name, arguments)
         )

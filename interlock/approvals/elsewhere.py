@@ -14,7 +14,7 @@ from interlock.gate import approval_steps
 from interlock.gate.drivers import World, drive
 from interlock.model.answers import ControlText
 from interlock.model.grants import Held, Status
-from interlock.model.question import Answer, Question, read_question
+from interlock.model.question import Answer, Question, read_question, until
 from interlock.model.results import printable
 from interlock.model.standing import Standing
 from interlock.model.times import stamp
@@ -86,18 +86,33 @@ class Desk:
         self._clock = clock
 
     def open_questions(self) -> list[tuple[Question, Held]]:
-        """What waits for an answer, oldest first. What is over is no longer kept afterwards."""
+        """What waits for an answer, oldest first. What is over is no longer kept afterwards.
+
+        One that can't be shown, because it is not what was asked, is left out and logged: it must not hide the others.
+        """
         found, after = [], ""
         now = stamp(self._clock.now())
         while page := self._questions.waiting(self.namespace, after=after):
             for conversation, name in page:
                 held = self._held(conversation, name)
-                if held is None or held.status is not Status.PENDING or now >= held.expires:
+                if self._is_over(conversation, name, held, now):
                     self._questions.drop(self.namespace, conversation, name)
+                if held is None or held.status is not Status.PENDING or now >= held.expires:
                     continue
-                found.append((self._read(conversation, name, held), held))
+                try:
+                    found.append((self._read(conversation, name, held), held))
+                except Tampered as error:
+                    if self._pending(conversation, name):  # else it was answered while we looked
+                        _LOGGER.error("question %s can't be shown, and can be refused only: %s", name, error)
             after = page[-1][1]
         return found
+
+    def _is_over(self, conversation: str, name: str, held: Held | None, now: str) -> bool:
+        """May what is kept be thrown away? A question is kept a moment before the journal knows of it."""
+        if held is not None:
+            return held.status is not Status.PENDING or now >= held.expires
+        body = self._questions.question(self.namespace, conversation, name)
+        return body is not None and now >= until(body)
 
     def find(self, name: str) -> tuple[Question, Held]:
         """One open question by its id, or by the beginning of it that is no other's.
@@ -106,6 +121,19 @@ class Desk:
             Refused: there is none, or there are several.
             Tampered: what is kept of it is not what was asked; it must not be shown, and can be refused only.
         """
+        conversation, whole, held = self._meant(name)
+        return self._read(conversation, whole, held), held
+
+    def refuse(self, name: str, by: str) -> tuple[str, Held]:
+        """Refuse an open question, one that can't be shown too. Gives its whole id.
+
+        Raises:
+            Refused: there is none, or there are several.
+        """
+        conversation, whole, _ = self._meant(name)
+        return whole, drive(approval_steps.answer(conversation, whole, "refuse", printable(by)), self._world())
+
+    def _meant(self, name: str) -> tuple[str, str, Held]:
         meant = [pair for pair in self._all() if pair[1].startswith(name)]
         exact = [pair for pair in meant if pair[1] == name]
         if len(exact or meant) != 1:
@@ -116,7 +144,7 @@ class Desk:
         if held is None or held.status is not Status.PENDING:
             why = "is not known" if held is None else f"is {held.status.value}{': ' if held.why else ''}{held.why}"
             raise Refused(f"question {whole} {why}")
-        return self._read(conversation, whole, held), held
+        return conversation, whole, held
 
     def stand(self, question: Question, seconds: float, by: str) -> Standing:
         """Let the tool of a question that was approved send to its one receiver, for so many seconds.
@@ -148,6 +176,10 @@ class Desk:
 
     def _held(self, conversation: str, name: str) -> Held | None:
         return self._journal.state(conversation).questions.get(name)
+
+    def _pending(self, conversation: str, name: str) -> bool:
+        held = self._held(conversation, name)
+        return held is not None and held.status is Status.PENDING
 
     def _read(self, conversation: str, name: str, held: Held) -> Question:
         body = self._questions.question(self.namespace, conversation, name)

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from typing import Final, Literal
 
-from interlock.errors import Refused
+from interlock.errors import Misconfigured, Refused
 
 TIMESTAMP: Final = "Interlock-Timestamp"
 SIGNATURE: Final = "Interlock-Signature"
@@ -18,6 +18,13 @@ WINDOW: Final = 300
 MIN_SECRET: Final = 32
 
 Purpose = Literal["question", "answer"]
+
+
+def strong(secret: bytes) -> bytes:
+    """The secret. Raises Misconfigured: it is none, or too short to be one."""
+    if type(secret) is not bytes or len(secret) < MIN_SECRET:
+        raise Misconfigured(f"approvals.secret_file: a secret has at least {MIN_SECRET} bytes")
+    return secret
 
 
 def signature(secret: bytes, purpose: Purpose, timestamp: str, body: bytes) -> str:

@@ -14,15 +14,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, TextIO
+from functools import partial
+from typing import Final, TextIO, TypeAlias
 
 from interlock.errors import ApproverUnavailable
 from interlock.model.calls import Call
 from interlock.model.escaping import escaped
 from interlock.model.question import Answer, Question
-from interlock.model.question_view import PAGE, pages
+from interlock.model.question_view import LINE, PAGE, pages
 
 MAX_LINE: Final = 1 << 16
+Paged: TypeAlias = Callable[[int, int], list[list[str]]]  # from the lines and the columns of a screen
 
 
 class Terminal:
@@ -53,23 +55,24 @@ class Terminal:
         Raises:
             ApproverUnavailable: this is no terminal.
         """
-        return self._alone("Approve", pages(question, self._height), question if self._editable else None, seconds)
+        return self._alone("Approve", partial(pages, question), question if self._editable else None, seconds)
 
-    def confirm(self, what: str, shown: list[list[str]], seconds: float) -> Answer | None:
-        """Ask about something that is no question of a guard: ``what`` is the word before the choices.
+    def confirm(self, what: str, shown: Paged, seconds: float) -> Answer | None:
+        """Ask about something that is no question of a guard: ``what`` is the word before the choices, ``shown`` gives
+        its pages for a screen of so many lines and columns.
 
         Raises:
             ApproverUnavailable: this is no terminal.
         """
         return self._alone(what, shown, None, seconds)
 
-    def _alone(self, what: str, shown: list[list[str]], editable: Question | None, seconds: float) -> Answer | None:
+    def _alone(self, what: str, shown: Paged, editable: Question | None, seconds: float) -> Answer | None:
         until = time.monotonic() + seconds
         source, out = self._streams()
         if not self._busy.acquire(timeout=max(0.0, seconds)):
             return None
         try:
-            return self._dialogue(what, shown, editable, source, out, until)
+            return self._dialogue(what, shown(*_screen(out, self._height)), editable, source, out, until)
         finally:
             self._busy.release()
 
@@ -119,6 +122,7 @@ class Terminal:
                 return Answer("refuse", _name())
             if word in ("more", "m", "") and not last:
                 number += 1
+                _forget_what_was_typed(source)  # nothing that was typed before a page says yes to it
                 say("\n".join(shown[number]) + "\n")
             elif word == "edit" and editable is not None:
                 edited = self._edited(editable, source, say, until)
@@ -139,6 +143,15 @@ class Terminal:
             say("Arguments are an object.\n")
             return None
         return Call(question.tool, arguments, server=question.server)
+
+
+def _screen(out: TextIO, height: int) -> tuple[int, int]:
+    """Lines and columns of which a person sees all at once; a terminal that does not know its size has the usual."""
+    try:
+        columns, rows = os.get_terminal_size(out.fileno())
+    except OSError:
+        columns = rows = 0
+    return (min(height, max(rows - 2, 8)) if rows else height), (min(LINE, max(columns, 40)) if columns else LINE)
 
 
 def _name() -> str:

@@ -7,6 +7,8 @@ with ``interlock approvals``. Either way the answer stands in the journal before
 from __future__ import annotations
 
 import json
+import logging
+import sys
 import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +25,7 @@ from interlock.model.question import Answer, Question
 from interlock.model.question_view import lines
 from interlock.ports import Journal, Store
 
+_LOGGER: Final = logging.getLogger("interlock")
 MAX_ANSWER: Final = 64 << 10
 TIMEOUT: Final = 10.0
 
@@ -47,9 +50,7 @@ class Webhook:
             raise Misconfigured(
                 "approvals.url: https, or http on this machine; a question holds what a call would send"
             )
-        if len(secret) < signing.MIN_SECRET:
-            raise Misconfigured(f"approvals.secret_file: a secret has at least {signing.MIN_SECRET} bytes")
-        self._url, self._secret = url, secret
+        self._url, self._secret = url, signing.strong(secret)
         self._elsewhere = Elsewhere(journal, poll=poll)
         self.server: CallbackServer | None = None
 
@@ -67,11 +68,13 @@ class Webhook:
             with httpx.Client(trust_env=False, follow_redirects=False, timeout=min(TIMEOUT, seconds)) as client:
                 given = {"Content-Type": "application/json"}
                 given |= signing.headers(self._secret, "question", time.time(), body)
-                reply = client.post(self._url, content=body, headers=given)
+                # Its body is not read: nothing that the service returns counts, however much or slow it is.
+                with client.stream("POST", self._url, content=body, headers=given) as reply:
+                    status = reply.status_code
         except httpx.HTTPError as error:
             raise ApproverUnavailable(f"the webhook was not reached ({type(error).__name__})") from None
-        if not 200 <= reply.status_code < 300:
-            raise ApproverUnavailable(f"the webhook answered {reply.status_code}")
+        if not 200 <= status < 300:
+            raise ApproverUnavailable(f"the webhook answered {status}")
         self._elsewhere.wait(question, until - time.monotonic())
         return None
 
@@ -102,8 +105,8 @@ class Callbacks:
     """Takes signed answers. Mount :meth:`take` in a server of yours, or use :class:`CallbackServer`."""
 
     def __init__(self, secret: bytes, desk: Callable[[str], Desk], *, now: Callable[[], float] = time.time) -> None:
-        """``desk``: the desk of a namespace."""
-        self._secret, self._desk, self._now = secret, desk, now
+        """``desk``: the desk of a namespace. Raises Misconfigured: the secret is too short."""
+        self._secret, self._desk, self._now = signing.strong(secret), desk, now
 
     def take(self, headers: Mapping[str, str], body: bytes) -> str:
         """Check one answer and journal it.
@@ -125,7 +128,7 @@ class Callbacks:
         signing.check(self._secret, "answer", timestamp, given, body, self._now())
         answer = parse(body)
         keys = {"schema", "question", "digest", "namespace", "conversation", "answer", "by"}
-        if not isinstance(answer, dict) or answer.keys() != keys or answer["schema"] != 1:
+        if not isinstance(answer, dict) or answer.keys() != keys or answer["schema"] != 1 or answer["schema"] is True:
             raise Refused(f"an answer is an object of schema 1 with {', '.join(sorted(keys))}")
         text = {name: value for name, value in answer.items() if isinstance(value, str)}
         if len(text) != len(keys) - 1 or text["answer"] not in ("approve", "refuse"):
@@ -141,6 +144,14 @@ class Callbacks:
         return desk.answer(question, text["answer"], f"{text['by']} by webhook").status.value
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the standard library's
+        """A caller that hangs up is nothing to print: standard error belongs to the host."""
+        _LOGGER.warning("a request for answers failed: %s", type(sys.exception()).__name__)
+
+
 class CallbackServer:
     """A small server for answers: ``POST`` of one at any path. Put a proxy with TLS before it when it leaves the
     machine; the signature keeps answers genuine, not private."""
@@ -153,7 +164,7 @@ class CallbackServer:
 
             def do_POST(self) -> None:
                 length = self.headers.get("Content-Length", "")
-                if not (length.isascii() and length.isdigit()) or int(length) > MAX_ANSWER:
+                if not (length.isascii() and length.isdigit() and len(length) < 9) or int(length) > MAX_ANSWER:
                     self._reply(413, "too long")
                     return
                 body = self.rfile.read(int(length))
@@ -176,10 +187,9 @@ class CallbackServer:
                 """Standard error belongs to the host."""
 
         try:
-            self._server = ThreadingHTTPServer((host, port), Handler)
+            self._server = _Server((host, port), Handler)
         except OSError as error:
             raise Misconfigured(f"approvals.listen: {host}:{port}: {error.strerror}") from None
-        self._server.daemon_threads = True
         self._thread = Thread(target=self._server.serve_forever, name="interlock-callbacks", daemon=True)
         self._thread.start()
 

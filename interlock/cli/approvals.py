@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from interlock.cli.stored import opened, which_store
 from interlock.errors import ApproverUnavailable, Misconfigured, Refused
 from interlock.gate.conversation import SystemClock
 from interlock.model.question import Question
-from interlock.model.question_view import lines, summary
+from interlock.model.question_view import LINE, lines, summary
 from interlock.model.results import printable
 from interlock.stores.sql_questions import SqlQuestions
 
@@ -144,9 +145,8 @@ def approve(
 def refuse(question: str, by: str | None, configuration: Path, named: str | None, namespace: str) -> None:
     """Refuse a QUESTION: none of its calls runs."""
     with _desk(configuration, named, namespace) as desk:
-        found, _ = desk.find(question)
-        held = desk.answer(found, "refuse", by or f"{getpass.getuser()} with interlock approvals")
-    click.echo(f"question {found.id} is {held.status.value}", err=True)
+        name, held = desk.refuse(question, by or f"{getpass.getuser()} with interlock approvals")
+    click.echo(f"question {name} is {held.status.value}", err=True)
 
 
 @approvals.command()
@@ -197,5 +197,6 @@ def _asked_here(found: Question) -> str | None:
 
 
 def _print(found: Question) -> None:
-    for line in lines(found):
+    columns = shutil.get_terminal_size((LINE, 0)).columns
+    for line in lines(found, min(LINE, max(columns, 40))):
         click.echo(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -159,7 +160,7 @@ def _released_here(found: Shown) -> bool:
     from interlock.approvals.terminal import Terminal
 
     try:
-        answer = Terminal().confirm("Release", pages(found.draft, found.kept, found.since), 3600)
+        answer = Terminal().confirm("Release", partial(pages, found.draft, found.kept, found.since), 3600)
     except ApproverUnavailable:
         raise Misconfigured(
             "this is no terminal; show the draft, then release it with --shown and the digest that was printed"

@@ -43,6 +43,7 @@ from interlock.model.grants import (
     Status,
     answering,
     changed_operands,
+    enough,
     grant_for,
     pending_for,
     question_id,
@@ -50,7 +51,7 @@ from interlock.model.grants import (
 )
 from interlock.model.labels import Label
 from interlock.model.manifest import Manifest
-from interlock.model.operands import Operand, Sort, operand_paths, operands_digest, unreadable
+from interlock.model.operands import MAX_BELOW, Operand, Sort, below, operand_paths, operands_digest, shown, unreadable
 from interlock.model.origins import value_digest
 from interlock.model.question import Question, asked_about
 from interlock.model.standing import NEVER, Standing, standing_id
@@ -187,8 +188,8 @@ def _asked(
         # Never in vain: a yes could not be bound to what is not known.
         reason = failure(NOT_BINDABLE, f"can't be read: {', '.join(unreadable(operands)[:4])}")
         return Settled(replace(decision, verdict=Verdict.DENY, reasons=(reason, *decision.reasons)), shape=shape)
-    if this.state.denials.get(shape, 0) >= ENOUGH:
-        reason = failure(ASKED_ENOUGH, f"{ENOUGH} calls of this shape were denied since the person last typed")
+    if enough(this.state.denials, one.call.tool, shape):
+        reason = failure(ASKED_ENOUGH, "calls like this one were denied often enough since the person last typed")
         return Settled(replace(decision, verdict=Verdict.DENY, reasons=(reason, *decision.reasons), terminal=True))
     known = open_here.get(one.call.digest)
     if known is not None:  # identical calls of one batch: one question for all of them
@@ -196,7 +197,7 @@ def _asked(
     # Those before this one have a grant: a yes is not for them.
     places = [other for other in together[one.call.digest] if other >= place]
     waits = pending_for(held, bound, this.at, len(places))
-    name = waits or question_id(this.state.conversation, numbers[place], one.call.digest)
+    name = waits or question_id(this.state.conversation, numbers[place], one.call.digest, this.at)
     expires = held[waits].expires if waits else later(this.at, rules.expiry)
     if this.pages is None:
         causes = tuple(sorted({each.source.call for each in decision.causes if each.source is not None}))
@@ -210,7 +211,7 @@ def _asked(
         reasons=decision.reasons,
         causes=decision.causes,
         beside=[each for other, each in enumerate(calls) if other not in places],
-        operands=operands,
+        operands=shown(operands),
         labels=bound.labels,
         pages=this.pages,
         rules=(decision.revision, decision.manifest),
@@ -222,13 +223,23 @@ def _asked(
 
 
 def read(one: Asked) -> Generator[Effect, Any, tuple[Operand, ...]]:
-    """The files that a call names, as they are now."""
+    """The files that a call names, as they are now; those too that it names in a folder that it names."""
     paths = operand_paths(one)
-    if not paths:
-        return ()
-    found: tuple[Operand, ...] = yield ReadOperands(tuple(each for each in paths if each != TOO_MANY))
-    lost = (Operand(TOO_MANY, "", Sort.UNREADABLE),) if TOO_MANY in paths else ()
-    return (*found, *lost)
+    found: list[Operand] = []
+    known: set[str] = set()
+    folders: set[str] = set()
+    lost = TOO_MANY in paths
+    wanted = tuple(each for each in paths if each != TOO_MANY)
+    while wanted:
+        come: tuple[Operand, ...] = yield ReadOperands(wanted)
+        known.update(wanted)
+        found += come
+        new = {each.resolved: each for each in come if each.sort is Sort.FOLDER and each.resolved not in folders}
+        folders.update(new)
+        wanted = tuple(sorted({*below(new.values(), paths)} - known))
+        if len(known) + len(wanted) > MAX_BELOW:
+            lost, wanted = True, ()
+    return (*found, Operand(TOO_MANY, "", Sort.UNREADABLE)) if lost else tuple(found)
 
 
 def _approved(
@@ -243,6 +254,9 @@ def _standing(one: Asked, decision: Decision, this: Round) -> str:
     if not this.state.standing or one.unclassified or len(one.destinations) != 1:
         return ""
     (receiver,) = one.destinations
+    named_too = {path.partition(".")[0] for path, _ in one.spec.destinations}
+    if any(name in named_too and name not in one.arguments for name, _ in one.spec.defaults):
+        return ""  # the tool fills in a receiver of its own, which was not the one
     if receiver.kind is Kind.UNKNOWN or not this.setting.is_grounded(receiver) or this.setting.talks_back(receiver):
         return ""
     spec = this.manifest.spec(one.call.tool).digest
@@ -292,6 +306,13 @@ def kept(settled_calls: Sequence[Settled]) -> Generator[Effect, Any, None]:
             yield KeepQuestion(one.question)
 
 
+def not_asked(settled_calls: Sequence[Settled]) -> Generator[Effect, Any, None]:
+    """The round is decided anew: nobody is asked these questions, so what they hold is kept no longer."""
+    for one in settled_calls:
+        if one.question is not None and one.new:
+            yield from _dropped(one.question.namespace, one.question.conversation, one.question.id)
+
+
 # --- answering ------------------------------------------------------------------------------------------------------
 
 
@@ -319,17 +340,17 @@ def answer(
         except Conflict:
             continue  # somebody else wrote, perhaps another answer
         held = after.questions[question]
-        yield from _forget(state, question)
+        yield from _dropped(state.namespace, state.conversation, question)
         if verdict == "approve" and held.status is not Status.GRANTED:
             raise Refused(f"question {question} is {held.status.value}: {held.why}")
         return held
     raise Unavailable(f"the labels changed {MAX_RACES} times while an answer was recorded; try again")
 
 
-def _forget(state: State, question: str) -> Generator[Effect, Any, None]:
+def _dropped(namespace: str, conversation: str, question: str) -> Generator[Effect, Any, None]:
     """What a call would send is kept no longer than somebody may have to look at it."""
     try:
-        yield DropQuestion(state.namespace, state.conversation, question)
+        yield DropQuestion(namespace, conversation, question)
     except Bug:
         raise
     except Exception:

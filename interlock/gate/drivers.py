@@ -167,6 +167,8 @@ class World:
             return getattr(self.artifacts, "blocks", False) is True
         if isinstance(effect, AskPerson):
             return self.approver is not None and not inspect.iscoroutinefunction(self.approver.ask)
+        if isinstance(effect, ReadOperands):
+            return self.operands is not None and not inspect.iscoroutinefunction(self.operands.operands)
         if isinstance(effect, KeepQuestion | DropQuestion):
             return getattr(self.questions, "blocks", False) is True
         if isinstance(effect, KeepDraft | ReadDraft | DropDraft):

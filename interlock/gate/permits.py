@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from interlock.errors import Bug, NotPermitted
 from interlock.gate.steps import same
-from interlock.model.calls import same_call
+from interlock.model.calls import FrozenCall, same_call
 from interlock.model.results import Allowed
 from interlock.model.tools import ToolId
 
@@ -109,3 +109,9 @@ def enter(tool: ToolId, arguments: Mapping[str, Any]) -> bool:
         return False
     permit.step(PermitInput.ENTER)
     return True
+
+
+def permitted() -> FrozenCall | None:
+    """The call that runs around this code, as it was decided; None where no call runs."""
+    permit = _CURRENT.get()
+    return None if permit is None else permit.allowed.call

@@ -462,6 +462,8 @@ def _decide(
             # INVARIANT: the decision is on record before anything can happen because of it (T8).
             yield Append(conversation, entries, state.version, _pages(decided))
         except Conflict:
+            yield from approval_steps.not_asked(settled)
+            now = yield ReadClock()  # not before what was written meanwhile: a time before a grant is none of its times
             continue  # the labels changed while we thought: decide anew under the new ones
         return decided
     raise Unavailable(f"the labels changed {MAX_RACES} times while this call was decided; try again later")

@@ -135,6 +135,7 @@ def candidates(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
     named = dict(spec.destinations)
     changes = spec.effect is not Effect.NONE or not spec.known
     found: set[str] = set()
+    written: list[str] = []
     for name, value in arguments.items():
         if name in spec.content:
             continue
@@ -145,11 +146,12 @@ def candidates(spec: ToolSpec, arguments: Mapping[str, Any]) -> tuple[str, ...]:
                 if len(text) <= MAX_LENGTH:
                     found.add(text)
                 found.update(_pieces(text))
-                if _answers_itself(text):
-                    found.add(OWN_ANSWER)
+                written.append(text)
         elif kind in (Kind.PATH, Kind.ID, Kind.URL) and changes:
             for text in _texts(value):
                 found.update((text, _decoded(text), *text.split(":")))
+    if _answers_itself(written):
+        found.add(OWN_ANSWER)
     found.discard("")
     kept = sorted(one for one in found if len(one) <= MAX_LENGTH)
     # Resolving a path costs a look at the disk for each of its segments, so all of them together are bounded too.
@@ -166,14 +168,15 @@ TOO_MANY: Final = ".interlock-too-many-paths"
 OWN_ANSWER: Final = ".interlock/answer"
 
 
-def _answers_itself(text: str) -> bool:
+def _answers_itself(texts: Iterable[str]) -> bool:
     """Is this a command line that runs our own command, by which questions are answered? Whoever is asked about is not
-    who answers. Only what is written is seen: a script that runs it is a program like any other."""
-    for whole in (text, text.translate(_QUOTES)):
-        names = [posixpath.basename(piece).casefold() for piece in _CUTS.split(whole)]
-        if any(one in _OWN_COMMANDS for one in names) and not _ANSWERING.isdisjoint(names):
-            return True
-    return False
+    who answers. Only what is written is seen, in one text or as a list of words: a script that runs it is a program
+    like any other."""
+    names: set[str] = set()
+    for text in texts:
+        for whole in (text, text.translate(_QUOTES)):
+            names.update(posixpath.basename(piece).casefold() for piece in _CUTS.split(whole))
+    return not _OWN_COMMANDS.isdisjoint(names) and not _ANSWERING.isdisjoint(names)
 
 
 _OWN_COMMANDS: Final = frozenset({"interlock", "interlock.exe", "interlock.cli", "interlock.cli.__main__"})

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from interlock.model.drafts import Draft, Kept, Status
+from interlock.model.escaping import wrapped
 from interlock.model.labels import Label
-from interlock.model.question_view import PAGE, block, paged
+from interlock.model.question_view import LINE, PAGE, block, paged
 from interlock.model.question_view import lines as question_lines
 
 _SAYS: Final = {
@@ -39,6 +40,7 @@ def lines(draft: Draft, kept: Kept, since: Sequence[Label]) -> list[str]:
     return found[:-1]
 
 
-def pages(draft: Draft, kept: Kept, since: Sequence[Label], height: int = PAGE) -> list[list[str]]:
+def pages(draft: Draft, kept: Kept, since: Sequence[Label], height: int = PAGE, columns: int = LINE) -> list[list[str]]:
     """The same in pages."""
-    return paged(f"Draft {draft.id}", lines(draft, kept, since), height)
+    whole = [piece for line in lines(draft, kept, since) for piece in wrapped(line, columns)]
+    return paged(f"Draft {draft.id}", whole, height)

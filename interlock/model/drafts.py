@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from interlock.errors import Tampered
-from interlock.model.digests import NO_DIGEST, Digest, digest
+from interlock.model.digests import Digest, digest
 from interlock.model.entries import Drafted, Failed, Lapsed, Observed, Rejected, Released, Resumed, Taken
 from interlock.model.grants import Bound
 from interlock.model.labels import Label
@@ -256,10 +256,10 @@ def any_waiting(drafts: Drafts) -> bool:
     return any(one.status in WAITING for one in drafts.values())
 
 
-def shape_rejected(entry: Rejected, drafts: Drafts) -> Digest:
-    """Shape of the call that this entry says comes to nothing."""
+def rejected(entry: Rejected, drafts: Drafts) -> Kept | None:
+    """The draft that this entry says comes to nothing; None when it was no longer waiting."""
     one = drafts.get(entry.draft)
-    return one.shape if one is not None and one.status in WAITING else NO_DIGEST
+    return one if one is not None and one.status in WAITING else None
 
 
 # --- what is stored -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Final
-from unicodedata import category
+from unicodedata import category, east_asian_width
 
 _ESCAPED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Drawn as nothing although they are letters, marks or symbols: Hangul and Khmer fillers, the Braille blank, joiners,
@@ -19,6 +19,9 @@ _BLANK: Final = frozenset(
     | set(range(0xFE00, 0xFE10))
     | set(range(0xE0100, 0xE01F0))
 )
+_MARKS: Final = frozenset({"Mn", "Me"})
+MAX_MARKS: Final = 3
+AGAIN: Final = "    > "
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 
 
@@ -26,7 +29,36 @@ def escaped(text: str) -> str:
     """The text in one line, with everything that could hide or act as an escape. Different texts stay different."""
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
-    return "".join(map(_shown, text))
+    shown: list[str] = []
+    marks = 0
+    for one in text:
+        marks = marks + 1 if category(one) in _MARKS else 0
+        # Marks are drawn over what stands before them: a heap of them covers other lines, and a first one the label.
+        alone = marks == len(shown) + 1
+        shown.append(_as_code(one) if marks > MAX_MARKS or (marks and alone) else _shown(one))
+    return "".join(shown)
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal an escaped text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if category(one) in _MARKS else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def wrapped(line: str, columns: int) -> list[str]:
+    """An escaped line in pieces that a screen of so many columns does not break by itself. Every piece but the first
+    begins with a sign that says so: no text can make a line of its own, by being long."""
+    if cells(line) <= columns:
+        return [line]
+    pieces, piece, room = [], "", columns
+    for one in line:
+        room -= cells(one)
+        if room < 0:
+            pieces.append(piece)
+            piece, room = AGAIN, columns - len(AGAIN) - cells(one)
+        piece += one
+    return [*pieces, piece]
 
 
 def hidden(text: str) -> int:
@@ -41,5 +73,9 @@ def _shown(character: str) -> str:
         return short
     kind, code = category(character), ord(character)
     if kind in _ESCAPED or code in _BLANK or (kind == "Zs" and character != " "):
-        return f"\\u{{{code:x}}}"
+        return _as_code(character)
     return character
+
+
+def _as_code(character: str) -> str:
+    return f"\\u{{{ord(character):x}}}"

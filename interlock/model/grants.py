@@ -28,6 +28,7 @@ from interlock.model.tools import ToolId
 MAX_HELD: Final = 64
 MAX_SHAPES: Final = 256
 ENOUGH: Final = 3
+ENOUGH_OF_TOOL: Final = 9
 
 NO_ONE_ANSWERED: Final = "nobody answered"
 LABELS_GREW: Final = "labels grew"
@@ -146,9 +147,10 @@ Questions = Mapping[str, Held]
 NONE_HELD: Final[Questions] = MappingProxyType({})
 
 
-def question_id(conversation: str, number: int, call: Digest) -> str:
-    """The id of a question. Numbers are given once in a conversation, so it is unique without any randomness."""
-    return "q-" + digest("question", f"{conversation}\0{number}\0{call}".encode())[7:23]
+def question_id(conversation: str, number: int, call: Digest, at: str) -> str:
+    """The id of a question. Numbers are given once in a conversation, so it is unique without any randomness; with the
+    time, whoever loses the race for a number does not overwrite what the winner keeps."""
+    return "q-" + digest("question", f"{conversation}\0{number}\0{call}\0{at}".encode())[7:23]
 
 
 def shape_of(tool: ToolId, arguments: Mapping[str, Any]) -> Digest:
@@ -156,6 +158,16 @@ def shape_of(tool: ToolId, arguments: Mapping[str, Any]) -> Digest:
     found: set[str] = set()
     _paths(arguments, "", found)
     return digest("shape", pack([tool.server, tool.name, sorted(found)]))
+
+
+def any_shape(tool: ToolId) -> Digest:
+    """Stands for every shape of a tool's calls: an argument more that means nothing is another shape."""
+    return digest("shape", pack([tool.server, tool.name]))
+
+
+def enough(denials: Mapping[Digest, int], tool: ToolId, shape: Digest) -> bool:
+    """Were calls of this shape, or of this tool in many shapes, denied so often that nobody is asked again?"""
+    return denials.get(shape, 0) >= ENOUGH or denials.get(any_shape(tool), 0) >= ENOUGH_OF_TOOL
 
 
 def _paths(value: Any, path: str, found: set[str]) -> None:
@@ -267,9 +279,13 @@ def changed_operands(held: Questions, wanted: Bound, at: str) -> str:
 
 
 def pending_for(held: Questions, wanted: Bound, at: str, uses: int) -> str:
-    """The id of an open question about this very call, which so many calls can wait for; or nothing."""
+    """The id of an open question about this very call, as often, under the very same labels and codes; or nothing.
+
+    Whoever is shown the question anew must be shown no less than the yes will be good for.
+    """
     for name, one in held.items():
-        if one.status is Status.PENDING and not one.approved and one.left >= uses and one.fits(wanted, at):
+        waits = one.status is Status.PENDING and not one.approved and one.left == uses
+        if waits and one.bound == wanted and one.fits(wanted, at):
             return name
     return ""
 
@@ -303,21 +319,22 @@ def answering(
 # --- denials of one shape -------------------------------------------------------------------------------------------
 
 
-def denied_again(denials: Mapping[Digest, int], shape: Digest) -> Mapping[Digest, int]:
+def denied_again(denials: Mapping[Digest, int], tool: ToolId, shape: Digest) -> Mapping[Digest, int]:
     """One more denial of this shape. Past the bound the oldest shape is forgotten: that one is asked again."""
     if shape == NO_DIGEST:
         return denials
     counted = dict(denials)
-    count = counted.pop(shape, 0) + 1
-    if len(counted) >= MAX_SHAPES:
-        del counted[next(iter(counted))]
-    counted[shape] = count
+    for each in (shape, any_shape(tool)):
+        count = counted.pop(each, 0) + 1
+        if len(counted) >= MAX_SHAPES:
+            del counted[next(iter(counted))]
+        counted[each] = count
     return MappingProxyType(counted)
 
 
-def shapes_denied(entry: Entry, held: Questions) -> Iterable[Digest]:
-    """Shapes of the calls that this entry says came to nothing."""
+def shapes_denied(entry: Entry, held: Questions) -> Iterable[tuple[ToolId, Digest]]:
+    """Tools and shapes of the calls that this entry says came to nothing."""
     if isinstance(entry, Answered) and entry.answer != "approve":
         one = held.get(entry.question)
         if one is not None and one.status is Status.PENDING:
-            yield one.shape
+            yield one.bound.tool, one.shape

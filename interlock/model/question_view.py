@@ -1,25 +1,32 @@
 """A question as lines of text: everything that is in it, and nothing that could hide or act (case 68). Pure.
 
 Nothing is cut off. A long text stands in pieces of a line each, a long question in pages that say how many they are.
+No line is so long that a screen would break it where a text of others wants it to.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from interlock.model.canonical import pack
-from interlock.model.escaping import escaped, hidden
+from interlock.model.escaping import escaped, hidden, wrapped
 from interlock.model.operands import Operand, Sort, shown
 from interlock.model.question import Brought, Question, Receiver
 
 WIDTH: Final = 100
+LINE: Final = 120
 PAGE: Final = 40
 
 
-def lines(question: Question) -> list[str]:
-    """The whole question."""
+def lines(question: Question, columns: int = LINE) -> list[str]:
+    """The whole question, in lines of at most so many columns."""
+    return [piece for line in _lines(question) for piece in wrapped(line, columns)]
+
+
+def _lines(question: Question) -> list[str]:
     found = [f"Question {question.id}", ""]
     found += block("Tool", [_tool(question)])
     found += block("What happens", [escaped(one) for one in question.happens])
@@ -36,9 +43,9 @@ def lines(question: Question) -> list[str]:
     return found[:-1] if found and not found[-1] else found
 
 
-def pages(question: Question, height: int = PAGE) -> list[list[str]]:
+def pages(question: Question, height: int = PAGE, columns: int = LINE) -> list[list[str]]:
     """The same in pages. Each begins with a line that says which one it is, and of how many."""
-    return paged(f"Question {question.id}", lines(question), height)
+    return paged(f"Question {question.id}", lines(question, columns), height)
 
 
 def paged(title: str, whole: Sequence[str], height: int = PAGE) -> list[list[str]]:
@@ -88,7 +95,7 @@ def _receiver(one: Receiver, filled: Sequence[str]) -> str:
     words = [f"{one.role} {escaped(one.argument)}: {escaped(one.value)} ({one.kind}; {whose})"]
     if one.talks_back:
         words.append("Strangers' text in this conversation came from there.")
-    if not one.value.isascii():
+    if not one.value.isascii() or "xn--" in one.value.casefold():
         words.append("It holds letters that may look like others.")
     return " ".join(words)
 
@@ -97,20 +104,29 @@ def _arguments(question: Question) -> Iterator[str]:
     payload = question.payload
     if not payload:
         yield "none"
-    for path, value in leaves(payload):
-        default = ", a default that the call leaves out" if _top(path) in question.filled else ""
-        yield from _leaf(escaped(path), value, default)
+    for name, whole in payload.items():
+        default = ", a default that the call leaves out" if name in question.filled else ""
+        for path, value in leaves(whole, _step(name)):
+            yield from _leaf(escaped(path), value, default)
 
 
 def _top(path: str) -> str:
     return path.partition(".")[0].partition("[")[0]
 
 
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def _step(name: str) -> str:
+    """A key as a part of a path: what could be read as something else stands in quotes."""
+    return name if _NAME.fullmatch(name) else '"' + name.replace('"', '\\"') + '"'
+
+
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every value of the arguments by its path, in order; empty lists and objects are values too."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
-            yield from leaves(inner, f"{path}.{name}" if path else name)
+            yield from leaves(inner, f"{path}.{_step(name)}" if path else _step(name))
     elif isinstance(value, list) and value:
         for index, inner in enumerate(value):
             yield from leaves(inner, f"{path}[{index}]")
@@ -148,6 +164,8 @@ def _operand(one: Operand) -> str:
         return f"{name} ({one.size} bytes, sha256 {one.content})"
     if one.sort is Sort.FOLDER:
         return f"{name} (a folder; a yes is not bound to what lies in it)"
+    if one.sort is Sort.OTHER:
+        return f"{name} (no regular file; a yes is not bound to what it gives)"
     return f"{name} ({one.sort.value})"
 
 

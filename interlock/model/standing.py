@@ -2,7 +2,7 @@
 
 An object of its own and no grant: it lets any number of calls run, so it is weaker in every other way. It never answers
 what the trifecta objects to, nor a call that may have happened already, and it is void after the next untrusted
-observation, whether or not its label was there before.
+observation, whether or not its label was there before, and after the next label of any kind that was not there before.
 """
 
 from __future__ import annotations

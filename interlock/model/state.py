@@ -56,6 +56,7 @@ from interlock.model.labels import CLEAN, Label, Leg, Source, Taint, leg_of
 from interlock.model.layout import Layout, changed
 from interlock.model.provenance import EMPTY, Provenance, hearing, saying, sending, vouching
 from interlock.model.standing import NONE_STANDING, Approvals
+from interlock.model.tools import ToolId
 
 MAX_IN_FLIGHT: Final = 256
 MAX_TYPED: Final = 20_000
@@ -135,7 +136,7 @@ class State:
         erased: the content of the messages up to this place was erased.
         questions: what a person was asked and what became of it, by the question's id; grants are in it.
         standing: approvals that stand, by id.
-        denials: how often calls of a shape were denied since the person last typed.
+        denials: how often calls of a shape, and of a tool in any shape, were denied since the person last typed.
         asks: number of questions so far.
         drafts: calls that were drafted instead of made, by the draft's id, and what became of them.
     """
@@ -268,8 +269,8 @@ def _applied(state: State, entry: Entry) -> State:
 
 def _on_questions(state: State, entry: Asked | Answered | Granted | Consumed | Voided) -> State:
     denials = state.denials
-    for shape in grants.shapes_denied(entry, state.questions):
-        denials = grants.denied_again(denials, shape)
+    for tool, shape in grants.shapes_denied(entry, state.questions):
+        denials = grants.denied_again(denials, tool, shape)
     held = grants.applied(state.questions, entry, state.conversation)
     asks = state.asks + isinstance(entry, Asked)
     return replace(state, questions=held, denials=denials, asks=asks, version=state.version + 1)
@@ -277,8 +278,9 @@ def _on_questions(state: State, entry: Asked | Answered | Granted | Consumed | V
 
 def _on_drafts(state: State, entry: Drafted | Released | Rejected | Lapsed | Taken) -> State:
     denials = state.denials
-    if isinstance(entry, Rejected):
-        denials = grants.denied_again(denials, drafts.shape_rejected(entry, state.drafts))
+    gone = drafts.rejected(entry, state.drafts) if isinstance(entry, Rejected) else None
+    if gone is not None:
+        denials = grants.denied_again(denials, gone.bound.tool, gone.shape)
     kept = drafts.applied(state.drafts, entry, state.conversation)
     return replace(state, drafts=kept, denials=denials, version=state.version + 1)
 
@@ -297,7 +299,8 @@ def _without_what_ended(before: State, state: State, entry: Entry) -> State:
         if _takes_back(before, entry):
             held = grants.voided(held, grants.REWOUND)
     if approvals:
-        over = _takes_back(before, entry) or _brings_untrusted(before, entry)
+        grew = not before.exposure.labels.issuperset(state.exposure.labels)
+        over = grew or _takes_back(before, entry) or _brings_untrusted(before, entry)
         approvals = NONE_STANDING if over else standing.settled(approvals, entry.at)
     if held is state.questions and approvals is state.standing and kept is state.drafts:
         return state
@@ -489,7 +492,9 @@ def _decided(state: State, entry: Ruling) -> State:
     calls, version = max(state.calls, entry.number), state.version + 1
     if not entry.runs:  # a call that does not run adds no label
         after = _with(state, state.taint, state.in_flight, version, calls)
-        return replace(after, denials=grants.denied_again(state.denials, entry.shape)) if entry.shape else after
+        if not entry.shape:
+            return after
+        return replace(after, denials=grants.denied_again(state.denials, ToolId(entry.server, entry.tool), entry.shape))
     tool = f"{entry.server}/{entry.tool}" if entry.server else entry.tool
     flight = InFlight(
         entry.at, tool, entry.call, entry.private, entry.untrusted, entry.opens, entry.voices, entry.unheard

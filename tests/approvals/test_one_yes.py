@@ -76,13 +76,15 @@ def test_without_a_channel_the_call_does_not_run_and_says_so() -> None:
 
 
 def test_a_call_in_place_of_another_is_decided_anew() -> None:
-    person = Person(Answer("edit", "kim", Call("calc", {"x": 1})), Answer("edit", "kim", Call("send", KIM)), None)
+    person = Person(
+        Answer("edit", "kim", Call("send", {"to": ""})), YES, Answer("edit", "kim", Call("send", KIM)), None
+    )
     guard, sent = reader(locked(person)), Sent()
     outcome = guard.batch([Call("send", EVE, "a")], run=lambda name, given: f"{name} {given}")[0]
-    assert (outcome.executed, outcome.tool, outcome.call_id) == (True, "calc", "a")
+    assert (outcome.executed, outcome.result, outcome.call_id) == (True, "send {'to': ''}", "a")
     other = guard.call("send", EVE, run=sent)  # the edited send is asked about itself, and nobody answers
-    assert (other.decision.who, sent.calls, len(person.asked)) == (Who.NOBODY, [], 3)
-    assert person.asked[2].payload["to"] == "kim@corp.example"
+    assert (other.decision.who, sent.calls, len(person.asked)) == (Who.NOBODY, [], 4)
+    assert person.asked[3].payload["to"] == "kim@corp.example"
 
 
 def test_pausing_hosts_answer_and_propose_again() -> None:
@@ -264,6 +266,6 @@ def test_t17_a_round_that_is_cancelled_while_a_person_is_asked() -> None:
         state = guard.conversation.state
         assert (ran, state.in_flight, state.doubts) == ([], {}, frozenset())
         assert "untrusted:web" not in guard.conversation.exposure
-        assert [one.status for one in state.questions.values()] == [Status.PENDING]
+        assert [one.status for one in state.questions.values()] == [Status.VOID]  # nobody waits for it any more
 
     asyncio.run(story())

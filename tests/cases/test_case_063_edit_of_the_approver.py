@@ -1,8 +1,8 @@
 """Case 63: whoever approves changes the call, and the changed one runs without any rule having seen it.
 
-A changed call is a new call: it is decided as if the model had proposed it, with the legs of its own tool, asked about
-itself where the rules ask, and denied where they deny. The call that was asked about is refused. The honest twin is a
-change to something harmless.
+A changed call is a new call of the same tool: it is decided as if the model had proposed it, asked about itself where
+the rules ask, and denied where they deny. The call that was asked about is refused. The honest twin is a change that
+was approved itself.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ def edit(name: str, arguments: dict[str, object]) -> Answer:
 
 def test_attack_a_question_about_one_tool_ends_in_another() -> None:
     person = Person(edit("send", EVE))
-    lock = locked(person, settings={"leak_guard": "off"})  # the trifecta denies
-    guard, sent = reader(lock), Sent()
+    guard, sent = reader(locked(person, settings={"leak_guard": "off", "trifecta": "ask"})), Sent()
     guard.admit("a page", labels=["untrusted:web"], source="https://evil.test/")
-    outcome = guard.call("write", {"path": "draft.txt", "text": "x"}, run=sent)
-    assert (outcome.tool, outcome.verdict.value, outcome.decision.code) == ("send", "deny", "trifecta")
+    outcome = guard.call("send", KIM, run=sent)
+    assert (outcome.decision.code, len(person.asked)) == ("no_answer", 2)  # the changed one is asked about itself
+    person = Person(edit("calc", EVE))
+    guard = reader(locked(person))
+    outcome = guard.call("send", KIM, run=sent)
+    assert (outcome.tool, outcome.decision.code) == ("send", "no_answer")
     assert sent.calls == []
 
 
@@ -36,14 +39,13 @@ def test_attack_a_changed_receiver_is_asked_about_itself() -> None:
 
 
 def test_attack_a_malformed_change() -> None:
-    guard, sent = reader(locked(Person(edit("no such tool!", {}), edit("send", {"to": float("nan")})))), Sent()
+    guard, sent = reader(locked(Person(edit("send", {"to": float("nan")}), edit("send", {"to": float("inf")})))), Sent()
     for _ in range(2):
         assert guard.call("send", EVE, run=sent).decision.code == "invalid_call"
     assert sent.calls == []
 
 
 def test_honest_a_changed_call_that_was_approved_itself() -> None:
-    guard, sent = reader(locked(Person(edit("send", KIM), YES, edit("calc", {})))), Sent()
+    guard, sent = reader(locked(Person(edit("send", KIM), YES))), Sent()
     assert guard.call("send", EVE, run=sent).executed
-    assert guard.call("send", EVE, run=sent).executed
-    assert sent.calls == [KIM, {}]
+    assert sent.calls == [KIM]
