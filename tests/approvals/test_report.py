@@ -79,6 +79,16 @@ def test_identical_calls_of_a_batch_are_one_question_of_several_calls() -> None:
     assert (report.whole.questions, report.whole.refused, report.whole.stamped, report.calls) == (1, 1, 3, 4)
 
 
+def test_a_yes_that_was_never_used_is_no_rubber_stamps() -> None:
+    lock = locked(None)
+    guard = reader(lock)
+    question = guard.propose(Call("send", EVE, "a")).questions["a"]
+    guard.answer(question.id, "approve", by="kim")
+    report = Report()
+    report.add(entries(lock, guard))
+    assert (report.whole.approved, report.whole.stamped, report.ran) == (1, 0, 0)
+
+
 @pytest.mark.parametrize(("share", "wanted"), [(0.5, 2), (0.9, 4), (1.0, 4), (0.01, 1)])
 def test_quantiles(share: float, wanted: float) -> None:
     assert quantile([4, 1, 3, 2], share) == wanted
