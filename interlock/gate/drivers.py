@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -263,7 +265,40 @@ async def _elsewhere(world: World, effect: Effect) -> Any:
     """In a worker thread. A task that is cancelled meanwhile may still have written: what it wrote stands."""
     import asyncio  # loaded already: this runs in its loop
 
+    if isinstance(effect, AskPerson):
+        return await _in_a_thread_of_its_own(world, effect)
     return await asyncio.to_thread(world.answer, effect)
+
+
+async def _in_a_thread_of_its_own(world: World, effect: Effect) -> Any:
+    """Whoever waits for a person does so for minutes: a few of them would take all workers of the loop, which journals
+    need, and a loop that is left waits for its workers. Nobody waits for this thread once its task is cancelled."""
+    import asyncio  # loaded already: this runs in its loop
+
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    came: asyncio.Future[Any] = loop.create_future()
+
+    def tell(reply: Any, error: BaseException | None) -> None:
+        if came.done():
+            return
+        if error is None:
+            came.set_result(reply)
+        else:
+            came.set_exception(error)
+
+    def work() -> None:
+        reply, error = None, None
+        try:
+            reply = context.run(world.answer, effect)
+        except BaseException as raised:
+            error = raised
+        try:
+            loop.call_soon_threadsafe(tell, reply, error)
+        except RuntimeError:
+            return  # the loop is closed, so nobody waits
+
+    threading.Thread(target=work, name="interlock-asking", daemon=True).start()
+    return await came
 
 
 async def _translating(effect: Effect, reply: Any) -> Any:
