@@ -6,6 +6,7 @@ import contextvars
 import inspect
 import os
 import sys
+import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -321,6 +322,8 @@ async def _elsewhere(world: World, effect: Effect) -> Any:
     """
     import asyncio  # loaded already: this runs in its loop
 
+    if isinstance(effect, AskPerson):
+        return await _in_a_thread_of_its_own(world, effect)
     answer = partial(contextvars.copy_context().run, world.answer, effect)
     # Shielded: one that still waits for a thread would be dropped otherwise, and with it the outcome of a call.
     return await asyncio.shield(asyncio.get_running_loop().run_in_executor(_writers(), answer))
@@ -339,6 +342,37 @@ def _writers() -> ThreadPoolExecutor:
             if found is None:
                 found = _WRITERS[os.getpid()] = ThreadPoolExecutor(MAX_WRITERS, "interlock-journal")
     return found
+
+
+async def _in_a_thread_of_its_own(world: World, effect: Effect) -> Any:
+    """Whoever waits for a person does so for minutes: a few of them would take all workers of the loop, which journals
+    need, and a loop that is left waits for its workers. Nobody waits for this thread once its task is cancelled."""
+    import asyncio  # loaded already: this runs in its loop
+
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    came: asyncio.Future[Any] = loop.create_future()
+
+    def tell(reply: Any, error: BaseException | None) -> None:
+        if came.done():
+            return
+        if error is None:
+            came.set_result(reply)
+        else:
+            came.set_exception(error)
+
+    def work() -> None:
+        reply, error = None, None
+        try:
+            reply = context.run(world.answer, effect)
+        except BaseException as raised:
+            error = raised
+        try:
+            loop.call_soon_threadsafe(tell, reply, error)
+        except RuntimeError:
+            return  # the loop is closed, so nobody waits
+
+    threading.Thread(target=work, name="interlock-asking", daemon=True).start()
+    return await came
 
 
 async def _translating(effect: Effect, reply: Any) -> Any:
