@@ -18,6 +18,7 @@ from interlock.gate.effects import Append, Effect
 from interlock.gate.guard import Active, Guard
 from interlock.gate.steps import Rules
 from interlock.gate.tools import Tool
+from interlock.locks import LOCK
 from interlock.model import manifest as manifests
 from interlock.model.digests import digest
 from interlock.model.markup import Syntax, read
@@ -265,6 +266,7 @@ class Interlock:
         self._world = (journal, clock or SystemClock(), files or LocalFiles())
         self._artifacts = artifacts or _artifacts_beside(journal)
         self._telemetry = telemetry
+        self._listed: dict[str, frozenset[str]] = {}
         self._active = self._assembled()
 
     @property
@@ -301,8 +303,26 @@ class Interlock:
         Raises:
             Misconfigured: something is wrong; what was in force stays in force.
         """
-        self._active = self._assembled()
+        active = self._assembled()
+        with LOCK:  # what was listed while the files were read counts too
+            self._active = active
+            self._apply_lists()
         return self._active.rules.revision
+
+    def listed(self, server: str, tools: Iterable[str]) -> None:
+        """Say which tools of a server are what the operator declared. Whatever else the manifest says of that server
+        is void from now on, until the next call: those tools have every leg (T7). Holds across reloads.
+
+        Servers of which this is never said stand as declared.
+        """
+        with LOCK:
+            self._listed = {**self._listed, server: frozenset(tools)}
+            self._apply_lists()
+
+    def _apply_lists(self) -> None:
+        now = self._active
+        manifest = self._declared.standing(self._listed)
+        self._active = replace(now, rules=replace(now.rules, manifest=manifest))
 
     def _assembled(self) -> Active:
         parts = self._read()
@@ -313,6 +333,7 @@ class Interlock:
         if not engine.controls:
             raise Misconfigured("the engine has no control, so nothing could ever be allowed")
         journal, clock, files = self._world
+        self._declared = parts.manifest
         rules = Rules(
             manifest=parts.manifest,
             controls=engine.controls,
@@ -443,6 +464,8 @@ def read_parts(
     protected += [folder / key_file] if key_file else []
     protected += [folder / one for one in getattr(configuration.engine, "files", ())]
     opened = _opened(configuration, folder, str(path))
+    if configuration.mcp is not None and configuration.mcp.pins:
+        protected.append(folder / configuration.mcp.pins)
     if configuration.bundle is not None:
         protected += [folder / one for one in configuration.bundle.files]
     settings = configuration.settings if opened is None else opened.settings

@@ -46,6 +46,7 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
             "interlock.cli.journal:journal",
             "Verify journals, keep their heads, shorten them, export decisions and spans.",
         ),
+        "mcp": Listed("interlock.cli.mcp:mcp", "Stand in front of MCP servers; see what they say, and pin it."),
         "prove": Listed("interlock.cli.prove:prove", "Prove laws of the controls on every abstract document."),
         "replay": Listed(
             "interlock.cli.replay:command", "Replay recorded conversations: what would have been decided, and why."
