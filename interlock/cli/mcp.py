@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,18 +37,46 @@ def mcp() -> None:
 
 @mcp.command()
 @_config
-def proxy(config: Path) -> None:
+@click.option("--http", "address", metavar="HOST:PORT", help="Serve over streamable HTTP instead of standard input.")
+def proxy(config: Path, address: str | None) -> None:
     """Serve an MCP client, with every call going through the gate to the servers of the configuration."""
     _needs_the_sdk()
     import anyio
 
     from interlock.integrations.mcp.proxy import Proxy
-    from interlock.integrations.mcp.serving import over_stdio
+    from interlock.integrations.mcp.serving import over_http, over_stdio
 
     choice, folder = chosen(config)
     interlock = Interlock.load(config)
     made = Proxy(interlock, choice, folder, pins_of(choice, folder), first_of(interlock, choice))
-    anyio.run(over_stdio, made, importlib.metadata.version("interlock"))
+    version = importlib.metadata.version("interlock")
+    if address is None:
+        anyio.run(over_stdio, made, version)
+    else:
+        host, port = _address(address)
+        anyio.run(over_http, made, version, host, port, token_of(choice))
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise click.BadParameter("write HOST:PORT, such as 127.0.0.1:8080", param_hint="--http")
+    return host, int(port)
+
+
+def token_of(choice: ProxyChoice) -> str:
+    """The token that clients over HTTP must send.
+
+    Raises:
+        Misconfigured: it should be in an environment variable that is not set.
+    """
+    if not choice.token_from:
+        return ""
+    token = os.environ.get(choice.token_from, "")
+    if not token:
+        raise Misconfigured(f"mcp.token_from: the environment variable {choice.token_from} is not set")
+    return token
 
 
 @mcp.command()

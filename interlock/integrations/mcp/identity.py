@@ -17,6 +17,7 @@ from interlock.model.manifest import Manifest
 from interlock.model.proxies import ProxyChoice
 
 MAX_SESSIONS: Final = 1000
+MAX_ADMITTED: Final = 10_000
 SESSION_HEADER: Final = "mcp-session-id"
 
 
@@ -41,6 +42,12 @@ class Held:
     guard: Guard
     admitted: set[tuple[str, str]] = field(default_factory=set)
 
+    def note(self, key: tuple[str, str]) -> None:
+        """Remember a text, as long as there are not too many; what is forgotten is put on record again."""
+        if len(self.admitted) >= MAX_ADMITTED:
+            self.admitted.clear()
+        self.admitted.add(key)
+
 
 class Identity:
     """From requests to conversations."""
@@ -55,7 +62,7 @@ class Identity:
     def of(self, context: Any) -> Held:
         """The conversation of a request. Never keyed by anything that is new with each request."""
         if self._choice.conversation == "session" and context.protocol_version < "2026-07-28":
-            session = _session_of(context)
+            session = session_of(context)
             if session:
                 return self._of_session(session)
         return self._wide
@@ -77,7 +84,8 @@ class Identity:
         return [self._wide, *self._sessions.values()]
 
 
-def _session_of(context: Any) -> str:
+def session_of(context: Any) -> str:
+    """The id of the session that a request came in, where the transport has one; else empty."""
     request = context.request
     headers = getattr(request, "headers", None)
     found = headers.get(SESSION_HEADER, "") if headers is not None else ""

@@ -99,9 +99,14 @@ def _is_picture(one: Any) -> bool:
     return isinstance(one, types.ImageContent | types.AudioContent | types.BlobResourceContents)
 
 
+def foreign(meta: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The server's ``_meta`` without what is not its own to say."""
+    return {key: value for key, value in (meta or {}).items() if not key.startswith(_RESERVED) and key != _IFC}
+
+
 def meta_out(meta: Mapping[str, Any] | None, labels: Iterable[str]) -> dict[str, Any]:
     """The server's ``_meta`` without what is not its own to say, and with our labels, in both vocabularies."""
-    kept = {key: value for key, value in (meta or {}).items() if not key.startswith(_RESERVED) and key != _IFC}
+    kept = foreign(meta)
     held = sorted(set(labels))
     legs = {leg_of(label(one)) for one in held}
     kept[LABELS] = held

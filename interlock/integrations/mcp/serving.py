@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import hmac
+import logging
+import socket
+import sys
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import Any, Final
 
 import anyio
+import uvicorn
 from mcp.server.stdio import stdio_server
 
-from interlock.integrations.mcp.proxy import Front, Proxy, front_of
+from interlock.errors import Misconfigured
+from interlock.integrations.mcp.front import Front
+from interlock.integrations.mcp.proxy import Proxy
+from interlock.model.proxies import is_loopback
+
+_LOGGER = logging.getLogger("interlock.mcp")
+PATH: Final = "/mcp"
+MIN_TOKEN: Final = 16
 
 
 @asynccontextmanager
@@ -18,7 +31,7 @@ async def running(proxy: Proxy, version: str) -> AsyncGenerator[Front]:
         async with anyio.create_task_group() as starting:
             for upstream in proxy.upstreams.values():
                 starting.start_soon(tasks.start, upstream.serve)
-        yield front_of(proxy, version)
+        yield Front(proxy, version)
         tasks.cancel_scope.cancel()
 
 
@@ -27,3 +40,69 @@ async def over_stdio(proxy: Proxy, version: str) -> None:
     # The streams first: what a server's process prints while it starts must not reach the client.
     async with stdio_server() as (reading, writing), running(proxy, version) as front:
         await front.run(reading, writing, front.create_initialization_options())
+
+
+async def over_http(
+    proxy: Proxy, version: str, host: str, port: int, token: str = "", started: Callable[[str], None] | None = None
+) -> None:
+    """Serve clients over streamable HTTP until the process is told to end.
+
+    Args:
+        token: what clients must send as ``Authorization: Bearer``; needed where others than this machine can connect.
+        started: told the address once connections are taken.
+
+    Raises:
+        Misconfigured: the address can't be had, or is open to others without a token.
+    """
+    if not is_loopback(host) and not token:
+        raise Misconfigured(f"{host}: others can connect there; set mcp.token_from, or listen on 127.0.0.1")
+    if token and len(token) < MIN_TOKEN:
+        raise Misconfigured(f"mcp.token_from: a token of {len(token)} characters can be guessed; take 32 random ones")
+    listening = _listening(host, port)
+    where = listening.getsockname()
+    shown = f"[{where[0]}]" if ":" in where[0] else where[0]
+    async with running(proxy, version) as front:
+        app: Any = front.streamable_http_app(streamable_http_path=PATH, host=host)
+        if token:
+            app = _Guarded(app, token)
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=2)
+        )
+        (started or _announce)(f"http://{shown}:{where[1]}{PATH}")
+        await server.serve(sockets=[listening])
+
+
+def _announce(address: str) -> None:
+    print(f"interlock: serving MCP at {address}", file=sys.stderr, flush=True)  # noqa: T201 - for people, not a log
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        made = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise Misconfigured(f"{host}:{port}: can't listen there: {error.strerror}") from None
+    return made
+
+
+class _Guarded:
+    """ASGI: nobody without the token gets further than this."""
+
+    def __init__(self, app: Any, token: str) -> None:
+        self._app = app
+        self._wanted = b"bearer " + token.encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        kind, space, rest = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+        if hmac.compare_digest(kind.lower() + space + rest, self._wanted):
+            await self._app(scope, receive, send)
+            return
+        start = {"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer")]}
+        await send(start)
+        await send({"type": "http.response.body", "body": b"a token is needed"})

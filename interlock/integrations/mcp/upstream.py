@@ -40,6 +40,7 @@ from interlock.model.results import class_name, printable
 
 MAX_PAGES: Final = 100
 MAX_ITEMS: Final = 10_000
+NEW_ERA: Final = "2026-07-28"
 _LOGGER = logging.getLogger("interlock.mcp")
 
 
@@ -65,6 +66,7 @@ class Listing:
         tools: by name, without those whose names can't be used.
         standing: names of tools and methods that are as they were pinned.
         reviewed: all of its text is as it was pinned, so nothing of it is a stranger's.
+        fingerprint: of all of its text.
     """
 
     identity: ServerIdentity = field(default_factory=ServerIdentity)
@@ -72,6 +74,7 @@ class Listing:
     tools: Mapping[str, ListedTool] = field(default_factory=dict)
     standing: frozenset[str] = frozenset()
     reviewed: bool = False
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ class Upstream:
             self._wanted, self._settled = anyio.Event(), anyio.Event()
 
     def _listens(self, client: Client) -> bool:
-        return client.protocol_version >= "2026-07-28"
+        return client.protocol_version >= NEW_ERA
 
     async def _listen(self, client: Client) -> None:
         """In the era without sessions changes are heard on a stream of their own, while the server keeps it."""
@@ -243,6 +246,18 @@ class Upstream:
         self._client = None
         self._settled = anyio.Event()
         self._lost.set()
+
+    async def subscribe(self, uri: str) -> None:
+        """Ask to be told when a resource changes; heard like every notification.
+
+        Raises:
+            MCPError, Unreachable: it will not be told.
+        """
+        session = await self.session()
+        if session.protocol_version is not None and session.protocol_version >= NEW_ERA:
+            raise MCPError(types.METHOD_NOT_FOUND, "changes of single resources are not passed on from this server")
+        request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+        await session.send_request(request, types.EmptyResult)
 
     # --- lists ------------------------------------------------------------------------------------------------------
 
@@ -326,7 +341,11 @@ def listing_of(
     known = not instructions or pins.instructions == instructions_digest(identity, instructions)
     pinned = all(pins.tools.get(one.tool.name) == one.digest for one in listed.values())
     standing = methods | {name for name, one in listed.items() if one.stands}
-    return Listing(identity, instructions, listed, frozenset(standing), known and pinned), frozenset(said)
+    fingerprint = instructions_digest(
+        identity, "\n".join((*sorted(one.digest for one in listed.values()), instructions))
+    )
+    listing = Listing(identity, instructions, listed, frozenset(standing), known and pinned, fingerprint)
+    return listing, frozenset(said)
 
 
 def pin_of(identity: ServerIdentity, tool: types.Tool) -> Digest:
