@@ -13,19 +13,19 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NPM = ROOT / "requirements" / "mcp-servers"
-PYPI = ROOT / "requirements" / "mcp-servers.txt"
+# Environment → what is in it. One server needs the SDK as it was before 2.
+PYPI = {name: ROOT / "requirements" / f"{name}.txt" for name in ("mcp-servers", "mcp-servers-before")}
 
 
 def kept() -> Path:
     """The folder for exactly what is pinned now: another pin is another folder."""
     pins = hashlib.sha256()
-    for file in (NPM / "package.json", NPM / "package-lock.json", PYPI):
+    for file in (NPM / "package.json", NPM / "package-lock.json", *PYPI.values()):
         pins.update(file.read_bytes())
     return ROOT / ".tools" / f"mcp-servers-{pins.hexdigest()[:12]}"
 
@@ -34,7 +34,7 @@ def found() -> Path | None:
     """The folder, if somebody named it or it was made before; installs nothing."""
     named = os.environ.get("INTERLOCK_TEST_MCP")
     place = Path(named) if named else kept()
-    return place if (place / "python").is_dir() else None
+    return place if (place / "whole").exists() else None
 
 
 def node(place: Path, name: str) -> list[str] | None:
@@ -46,7 +46,14 @@ def node(place: Path, name: str) -> list[str] | None:
 
 def python(place: Path, name: str) -> list[str]:
     """How a PyPI server of the folder is started."""
-    return [str(place / "python" / "bin" / name)]
+    return next([str(found)] for one in PYPI if (found := place / one / "bin" / name).exists())
+
+
+def inspector(place: Path) -> list[str] | None:
+    """How the command line of the MCP inspector is started, or None when it is not there."""
+    script = place / "node" / "node_modules" / "@modelcontextprotocol" / "inspector-cli" / "build" / "cli.js"
+    program = shutil.which("node")
+    return [program, str(script)] if program and script.exists() else None
 
 
 def provided() -> Path:
@@ -58,41 +65,30 @@ def provided() -> Path:
     here = found()
     if here is not None:
         return here
-    kept().parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept().parent) as scratch:
-        folder = Path(scratch) / "made"
-        folder.mkdir()
-        npm = shutil.which("npm")
-        waiting = None
-        if npm is not None:
-            print("interlock: fetching MCP servers from npm (once)", file=sys.stderr, flush=True)
-            shutil.copytree(NPM, folder / "node")
-            # No script of any package is run: none of them needs it, and nobody has read them.
-            command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-            waiting = subprocess.Popen(command, cwd=folder / "node", stdout=subprocess.DEVNULL)
-        else:
-            print("interlock: there is no npm here, so servers from npm are not tested", file=sys.stderr, flush=True)
-        print("interlock: installing MCP servers from PyPI (once)", file=sys.stderr, flush=True)
-        # At the place where it stays: programs of an environment know its path.
-        home = kept()
-        shutil.rmtree(home, ignore_errors=True)
-        home.mkdir()
-        venv.create(home / "python.part", with_pip=True)
-        pip = [str(home / "python.part" / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
-        done = subprocess.run(
-            [*pip, "--quiet", "--no-compile", "--require-hashes", "-r", str(PYPI)], stdout=sys.stderr, check=False
-        )
-        if waiting is not None and waiting.wait():
-            raise RuntimeError("npm could not install the servers")
-        if done.returncode:
-            raise RuntimeError("pip could not install the servers")
-        if waiting is not None:
-            os.replace(folder / "node", home / "node")
-        for script in (home / "python.part" / "bin").glob("mcp-server-*"):
-            text = script.read_text(encoding="utf-8")
-            script.write_text(text.replace("python.part", "python", 1), encoding="utf-8")
-        os.replace(home / "python.part", home / "python")  # the last step: it says that all is there
-    return kept()
+    place = kept()
+    shutil.rmtree(place, ignore_errors=True)  # of an attempt that was cut off
+    place.mkdir(parents=True)
+    npm = shutil.which("npm")
+    fetching = None
+    if npm is None:
+        print("interlock: there is no npm here, so servers from npm are not tested", file=sys.stderr, flush=True)
+    else:
+        print("interlock: fetching MCP servers from npm (once)", file=sys.stderr, flush=True)
+        shutil.copytree(NPM, place / "node")
+        # No script of any package is run: none of them needs it, and nobody has read them.
+        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        fetching = subprocess.Popen(command, cwd=place / "node", stdout=subprocess.DEVNULL)
+    for name, pins in PYPI.items():
+        print(f"interlock: installing {name} from PyPI (once)", file=sys.stderr, flush=True)
+        venv.create(place / name, with_pip=False)
+        pip = [sys.executable, "-m", "pip", "--python", str(place / name / "bin" / "python"), "install", "--quiet"]
+        pip += ["--disable-pip-version-check", "--no-compile", "--no-deps", "--require-hashes", "-r", str(pins)]
+        if subprocess.run(pip, stdout=sys.stderr, check=False).returncode:
+            raise RuntimeError(f"pip could not install {name}")
+    if fetching is not None and fetching.wait():
+        raise RuntimeError("npm could not install the servers")
+    (place / "whole").touch()
+    return place
 
 
 def main(command: list[str]) -> int:

@@ -261,7 +261,7 @@ def _look(upstream: Upstream, answer: Any, content: Any, parts: Any) -> Look:
 
 def _asked(upstream: Upstream, answer: types.InputRequiredResult) -> Look:
     asked = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return Look(asked, frozenset({results.server_label(upstream.name)}))
+    return Look(asked, frozenset() if upstream.choice.trusted else frozenset({results.server_label(upstream.name)}))
 
 
 def _unreachable(error: Unreachable) -> MCPError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from interlock.model.pins import METHODS, ServerPins, instructions_digest, metho
 from interlock.model.proxies import ProxyChoice
 
 
-async def seen_now(choice: ProxyChoice, folder: Path) -> tuple[dict[str, ServerPins], dict[str, Upstream]]:
+async def seen_now(
+    choice: ProxyChoice, folder: Path, here: Mapping[str, Callable[[], Any]] | None = None
+) -> tuple[dict[str, ServerPins], dict[str, Upstream]]:
     """What each server says now, as pins, and the servers as they were found.
 
     Raises:
@@ -23,7 +26,10 @@ async def seen_now(choice: ProxyChoice, folder: Path) -> tuple[dict[str, ServerP
         return None
 
     hooks = Hooks(nothing, nothing)
-    upstreams = {name: Upstream(name, one, folder, None, hooks, quiet=True) for name, one in choice.servers.items()}
+    upstreams = {
+        name: Upstream(name, one, folder, None, hooks, quiet=True, here=(here or {}).get(name))
+        for name, one in choice.servers.items()
+    }
     async with anyio.create_task_group() as tasks:
         async with anyio.create_task_group() as starting:
             for upstream in upstreams.values():

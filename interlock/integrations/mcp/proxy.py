@@ -83,9 +83,12 @@ class Proxy:
         folder: Path,
         pins: Mapping[str, ServerPins] | None = None,
         first: Conversation | None = None,
+        *,
+        here: Mapping[str, Callable[[], Any]] | None = None,
     ) -> None:
         """
         Args:
+            here: by name, what gives servers that live in this process, instead of their commands and addresses.
             folder: of the configuration; commands' folders are relative to it.
             pins: by server, what the operator has seen.
             first: the conversation of everything that can't be told apart; by default a new one.
@@ -104,7 +107,8 @@ class Proxy:
             raise Misconfigured(f"{choice.pins}: there is no server {stray[0]!r} under [mcp.servers]; remove its pins")
         hooks = Hooks(self._listed, self._notified, self.asked)
         self.upstreams = {
-            name: Upstream(name, one, folder, (pins or {}).get(name), hooks) for name, one in choice.servers.items()
+            name: Upstream(name, one, folder, (pins or {}).get(name), hooks, here=(here or {}).get(name))
+            for name, one in choice.servers.items()
         }
         self.alone = len(self.upstreams) == 1
         for name in self.upstreams:
@@ -198,6 +202,7 @@ class Proxy:
             for place, (name, arguments) in enumerate(calls)
         ]
         caught: list[Any] = []
+        connection = upstream.connection
         if len(proposed) > 1:
             refused = await self._refused_along(held, proposed[1:])
             if refused is not None:
@@ -218,7 +223,7 @@ class Proxy:
         with self._counted(upstream, number, held, context):
             (outcome,) = await held.guard.abatch(proposed[:1], run=run)
         if isinstance(outcome.error, MCPError) and outcome.error.code == types.CONNECTION_CLOSED:
-            upstream.lost()
+            upstream.lost(connection)
         if not outcome.executed or outcome.error is not None or not caught:
             return Passed(outcome)
         answer, content = caught

@@ -72,8 +72,9 @@ class Tools:
         if done.error is not None:
             raise done.error
         if done.answer is None:
-            problem = listed.problem if done.outcome.verdict.value != "allow" else ""
-            return results.refusal(why_not(upstream, done.outcome, problem), done.outcome.decision.code or "failed")
+            problem = "" if done.outcome.executed else listed.problem
+            code = "failed" if done.outcome.executed else done.outcome.decision.code
+            return results.refusal(why_not(upstream, done.outcome, problem), code)
         if isinstance(done.answer, types.InputRequiredResult):
             return done.answer
         answer: types.CallToolResult = done.answer
@@ -87,7 +88,8 @@ class Tools:
         trusted = upstream.choice.trusted
         if isinstance(answer, types.InputRequiredResult):
             asked = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-            return Look(asked, frozenset({results.server_label(upstream.name)}) | changed)
+            label = () if trusted else (results.server_label(upstream.name),)
+            return Look(asked, frozenset(label) | changed)
         labels = results.extra_labels(upstream.name, trusted, answer.meta, answer.content)
         external = not (trusted and results.called_trusted(answer.meta))
         return Look(results.for_gate(answer), frozenset(labels) | changed, external, answer.is_error)

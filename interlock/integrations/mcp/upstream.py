@@ -104,12 +104,14 @@ class Upstream:
         hooks: Hooks,
         *,
         quiet: bool = False,
+        here: Callable[[], Any] | None = None,
     ) -> None:
         """
         Args:
             folder: what a command's ``cwd`` is relative to.
             pins: what the operator has seen of it; None pins nothing.
             quiet: nothing is said of tools that are not as they were pinned.
+            here: gives the server itself, or a transport to it, for servers that live in this process.
 
         Raises:
             Misconfigured: an environment variable that it needs is not set.
@@ -125,7 +127,8 @@ class Upstream:
         self._headers = {header: _variable(name, one) for header, one in choice.headers_from.items()}
         self._client: Client | None = None
         self.problem = "it was not connected yet"
-        self._quiet = quiet
+        self.connection = 0
+        self._quiet, self._here = quiet, here
         self._said: frozenset[str] = frozenset()
         self._wanted = anyio.Event()
         self._settled = anyio.Event()
@@ -136,7 +139,7 @@ class Upstream:
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep a connection for as long as the proxy runs; reports when the first attempt has succeeded or failed."""
-        started = False
+        first = True
         while True:
             self._lost = anyio.Event()
             try:
@@ -144,27 +147,26 @@ class Upstream:
                     self.capabilities = client.server_capabilities
                     await self.refresh(client.session)  # nothing goes to it before it is known who it is now
                     self._client, self.problem = client, ""
+                    self.connection += 1
                     self._settled.set()
-                    if not started:
-                        started = True
+                    if first:
+                        first = False
                         task_status.started()
-                    if self._listens(client):
+                    if client.protocol_version >= NEW_ERA:
                         await self._listen(client)
                     await self._lost.wait()
                     self.problem = "the connection was lost"
             except Exception as error:  # anything that a server or its transport can come up with
                 self.problem = _reason(error)
                 _LOGGER.warning("mcp server %s can't be reached: %s", self.name, self.problem)
+            if self._client is None and not self._lost.is_set():
+                self._settled.set()  # this attempt failed, and whoever waits for it may know
             self._client = None
-            self._settled.set()
-            if not started:
-                started = True
+            if first:
+                first = False
                 task_status.started()
             await self._wanted.wait()
-            self._wanted, self._settled = anyio.Event(), anyio.Event()
-
-    def _listens(self, client: Client) -> bool:
-        return client.protocol_version >= NEW_ERA
+            self._wanted = anyio.Event()
 
     async def _listen(self, client: Client) -> None:
         """In the era without sessions changes are heard on a stream of their own, while the server keeps it."""
@@ -191,15 +193,14 @@ class Upstream:
     @asynccontextmanager
     async def _connect(self) -> AsyncGenerator[Client]:
         choice = self.choice
-        asked: dict[str, Any] = {kind: self._hooks.asked.get(kind) for kind in choice.requests}
 
         def answering(kind: str) -> Any:
-            answer = asked.get(kind)
-            if answer is None:
+            """What is not offered to a server is not asked by an honest one; what is asked all the same is refused."""
+            if kind not in choice.requests:
                 return None
 
-            async def callback(context: Any, params: Any = None) -> Any:  # noqa: ARG001 - the SDK's signature
-                return await answer(self, params)
+            async def callback(_context: Any, params: Any = None) -> Any:
+                return await self._hooks.asked[kind](self, params)
 
             return callback
 
@@ -221,6 +222,8 @@ class Upstream:
 
     def _transport(self) -> Any:
         choice = self.choice
+        if self._here is not None:
+            return self._here()
         if choice.command:
             where = str(self._folder / choice.cwd) if choice.cwd else None
             return stdio_client(
@@ -235,14 +238,18 @@ class Upstream:
             Unreachable: there is none.
         """
         if self._client is None:
+            if self._settled.is_set():  # by an attempt of before
+                self._settled = anyio.Event()
             self._wanted.set()
             await self._settled.wait()
         if self._client is None:
             raise Unreachable(f"mcp server {self.name!r} can't be reached: {self.problem}")
         return self._client.session
 
-    def lost(self) -> None:
-        """The connection is of no use any more."""
+    def lost(self, connection: int) -> None:
+        """A connection is of no use any more. The next request makes another one."""
+        if connection != self.connection:
+            return  # there is a new one already
         self._client = None
         self._settled = anyio.Event()
         self._lost.set()
