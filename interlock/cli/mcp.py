@@ -41,20 +41,18 @@ def mcp() -> None:
 def proxy(config: Path, address: str | None) -> None:
     """Serve an MCP client, with every call going through the gate to the servers of the configuration."""
     _needs_the_sdk()
-    import anyio
-
     from interlock.integrations.mcp.proxy import Proxy
-    from interlock.integrations.mcp.serving import over_http, over_stdio
+    from interlock.integrations.mcp.serving import over_http, over_stdio, run
 
     choice, folder = chosen(config)
     interlock = Interlock.load(config)
     made = Proxy(interlock, choice, folder, pins_of(choice, folder), first_of(interlock, choice))
     version = importlib.metadata.version("interlock")
     if address is None:
-        anyio.run(over_stdio, made, version)
+        run(over_stdio, made, version)
     else:
         host, port = _address(address)
-        anyio.run(over_http, made, version, host, port, token_of(choice))
+        run(over_http, made, version, host, port, token_of(choice))
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -90,15 +88,14 @@ def pin(config: Path, check: bool, as_json: bool) -> None:
     label of a stranger.
     """
     _needs_the_sdk()
-    import anyio
-
     from interlock.integrations.mcp.pinning import seen_now
+    from interlock.integrations.mcp.serving import run
 
     choice, folder = chosen(config)
     if not choice.pins:
         raise Misconfigured(f'{config}: [mcp] names no file for pins; write pins = "mcp-pins.toml"')
     known = pins_of(choice, folder) if (folder / choice.pins).exists() else {}
-    now, upstreams = anyio.run(seen_now, choice, folder)
+    now, upstreams = run(seen_now, choice, folder)
     changes = _changes(known, now)
     if as_json:
         print_json({"changes": [{"server": one, "name": two, "what": three} for one, two, three in changes]})

@@ -37,6 +37,7 @@ from interlock.model.configuration import (
 )
 from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
+from interlock.model.proxies import UpstreamChoice
 from interlock.model.scenario import CallStep, DocumentStep, Scenario, Step, Story
 from interlock.model.settings import AddressBook, Settings
 from interlock.model.telemetry import ATTRIBUTES
@@ -101,6 +102,7 @@ DIGESTED = {
     "manifest": "all specs together",
     "message": "a message of a stored transcript, with the labels that cover it",
     "parcel": "a parcel with the labels that are bound to it",
+    "pin": "what an MCP server says of itself, of one of its tools, or of a method",
     "state": "the security state at a checkpoint",
     "tool": "one spec",
     "value": "one destination in its normal form, with its kind",
@@ -260,6 +262,13 @@ def test_keys_of_the_collector() -> None:
     for name, one in OtelChoice.model_fields.items():
         default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
         assert rows[name][1] == default, name
+
+
+def test_keys_of_an_mcp_server() -> None:
+    rows = rows_of(block(DOCS / "mcp.md", "checked: mcp server"))
+    assert sorted(name for row in rows for name in re.findall(r"`(\w+)`", row[0])) == sorted(
+        UpstreamChoice.model_fields
+    )
 
 
 def test_faults_of_an_opa_server() -> None:

@@ -11,6 +11,7 @@ looked at and not recorded.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import threading
@@ -136,7 +137,7 @@ def commands(folder: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
         "git": (script.python(place, "mcp-server-git"), {}),
         "time": ([*script.python(place, "mcp-server-time"), "--local-timezone", "UTC"], {}),
         "sqlite": ([*script.python(place, "mcp-server-sqlite"), "--db-path", str(folder / "data.db")], {}),
-        "fetch": ([*script.python(place, "mcp-server-fetch"), "--ignore-robots-txt"], {}),
+        "fetch": ([*script.python(place, "mcp-server-fetch"), "--ignore-robots-txt", "--allow-private-ips"], {}),
     }
     known = {name: (command, more) for name, (command, more) in found.items() if command is not None}
     if "filesystem" in known:
@@ -252,3 +253,48 @@ def test_what_works_without_the_proxy_works_with_it(ways: Ways) -> None:
 def test_attack_the_trifecta_over_two_servers_is_denied(ways: Ways) -> None:
     assert ways.trifecta == {way: ["trifecta", ""] for way in ways.trifecta}
     assert len(ways.trifecta) == 4
+
+
+BEGIN, END = "<!-- found by tests/mcp/test_real_servers.py -->\n", "<!-- end -->"
+
+
+def found_table(ways: Ways) -> str:
+    """How many requests of each server gave with the proxy what they give without it."""
+    lines = ["| server | requests | " + " | ".join(ways.through) + " |", "|---|---|" + "---|" * len(ways.through)]
+    for server in dict.fromkeys(step.server for step in ways.steps):
+        mine = [place for place, step in enumerate(ways.steps) if step.server == server]
+        same = [sum(found[place] == ways.bare[place] for place in mine) for found in ways.through.values()]
+        lines.append(f"| {server} | {len(mine)} | " + " | ".join(f"{one} alike" for one in same) + " |")
+    denied = " | ".join(found[0] for found in ways.trifecta.values())
+    lines.append(f"| a page of fetch and a note of filesystem, then a send | 1 | {denied} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_table_of_the_documentation_is_what_was_found(ways: Ways) -> None:
+    if len({step.server for step in ways.steps}) < 7:
+        pytest.skip("servers from npm are not here")
+    page = DOCS.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    old, _, after = rest.partition(END)
+    if os.environ.get("INTERLOCK_WRITE_DOCS"):
+        DOCS.write_text(before + BEGIN + found_table(ways) + END + after, encoding="utf-8")
+        return
+    assert old == found_table(ways)
+
+
+def test_the_inspectors_command_line(tmp_path: Path) -> None:
+    """Another client than the SDK's: the MCP inspector's, as people call it."""
+    script, place = servers_of_others()
+    inspector = script.inspector(place)
+    if inspector is None:
+        pytest.skip("the inspector is not here")
+    command, more = commands(tmp_path / "x")["memory"]
+    servers = {"memory": {"command": command[0], "args": command[1:], "env": more}}
+    specs = [Step("memory", name, {}) for name in ("create_entities", "read_graph")]
+    file = write_configuration(tmp_path, servers, manifest(specs))
+    proxy = command_of(file)
+    call = ["--method", "tools/call", "--tool-name", "read_graph"]
+    done = subprocess.run(
+        [*inspector, proxy.command, *proxy.args, *call], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert json.loads(done.stdout)["structuredContent"] == {"entities": [], "relations": []}

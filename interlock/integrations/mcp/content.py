@@ -75,6 +75,13 @@ class Content:
     async def _items(self, upstream: Upstream, request: Any, result: Any, key: str) -> list[Any]:
         return await pages(await upstream.session(), request, result, key)
 
+    async def _some(self, upstream: Upstream, request: Any, result: Any, key: str) -> list[Any]:
+        """The items of a list; none where the server does not have it or does not answer."""
+        try:
+            return await self._items(upstream, request, result, key)
+        except (MCPError, Unreachable):
+            return []
+
     # --- which server is meant --------------------------------------------------------------------------------------
 
     async def _owner(self, uri: str) -> Upstream:
@@ -84,12 +91,9 @@ class Content:
             return candidates[0]
         listed, matching = [], []
         for upstream in candidates:
-            try:
-                items = await self._items(upstream, types.ListResourcesRequest, types.ListResourcesResult, "resources")
-                request, result = types.ListResourceTemplatesRequest, types.ListResourceTemplatesResult
-                templates = await self._items(upstream, request, result, "resource_templates")
-            except (MCPError, Unreachable):
-                continue
+            items = await self._some(upstream, types.ListResourcesRequest, types.ListResourcesResult, "resources")
+            request, result = types.ListResourceTemplatesRequest, types.ListResourceTemplatesResult
+            templates = await self._some(upstream, request, result, "resource_templates")
             if any(str(one.uri) == uri for one in items):
                 listed.append(upstream)
             if any(_matches(one.uri_template, uri) for one in templates):

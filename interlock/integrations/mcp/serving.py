@@ -6,7 +6,7 @@ import hmac
 import logging
 import socket
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ import anyio
 import uvicorn
 from mcp.server.stdio import stdio_server
 
-from interlock.errors import Misconfigured
+from interlock.errors import InterlockError, Misconfigured
 from interlock.integrations.mcp.front import Front
 from interlock.integrations.mcp.proxy import Proxy
 from interlock.model.proxies import is_loopback
@@ -22,6 +22,23 @@ from interlock.model.proxies import is_loopback
 _LOGGER = logging.getLogger("interlock.mcp")
 PATH: Final = "/mcp"
 MIN_TOKEN: Final = 16
+
+
+def run(what: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    """Run one of this package's coroutines to its end, for commands.
+
+    Raises:
+        InterlockError: as the coroutine did, and not in a group.
+    """
+    try:
+        return anyio.run(what, *arguments)
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        if isinstance(error, InterlockError):
+            raise error from None
+        raise
 
 
 @asynccontextmanager
