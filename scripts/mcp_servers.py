@@ -51,7 +51,7 @@ def python(place: Path, name: str) -> list[str]:
 
 def inspector(place: Path) -> list[str] | None:
     """How the command line of the MCP inspector is started, or None when it is not there."""
-    script = place / "node" / "node_modules" / "@modelcontextprotocol" / "inspector-cli" / "build" / "cli.js"
+    script = place / "node" / "node_modules" / "@modelcontextprotocol" / "inspector-cli" / "build" / "index.js"
     program = shutil.which("node")
     return [program, str(script)] if program and script.exists() else None
 

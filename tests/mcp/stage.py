@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +71,7 @@ def write_configuration(
     lines = ["version = 1", more, "[mcp]", 'pins = "pins.toml"', mcp]
     for name, keys in servers.items():
         lines.append(f"[mcp.servers.{name}]")
-        lines += [f"{key} = {_inline(value)}" for key, value in keys.items() if key not in ("kind", "note")]
+        lines += [f"{key} = {_inline(value)}" for key, value in keys.items() if key not in ("kind", "note", "version")]
     file = folder / "interlock.toml"
     file.write_text("\n".join(lines) + "\n" + manifest, encoding="utf-8")
     if pinned and any("kind" in one for one in servers.values()):
@@ -129,7 +129,9 @@ def serving(file: Path, *arguments: str, environment: Mapping[str, str] | None =
 
 def odd_here(keys: Mapping[str, Any]) -> Any:
     """What gives an odd server of this process; a new one for each connection."""
-    return lambda: Odd(keys["kind"], Path(keys["note"]) if keys.get("note") else None).server()
+    return lambda: Odd(
+        keys["kind"], Path(keys["note"]) if keys.get("note") else None, keys.get("version", "1")
+    ).server()
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ class Stage:
         async with anyio.create_task_group() as tasks:
             known: list[str] = []
             tasks.start_soon(over_http, self.proxy(), "1", "127.0.0.1", 0, "", known.append)
-            while not known:
+            while not known:  # noqa: ASYNC110 - told by a plain function
                 await anyio.sleep(0.01)
             yield known[0]
             tasks.cancel_scope.cancel()
@@ -191,3 +193,39 @@ def plain(text: str, *folders: Iterable[Any]) -> str:
     for folder in folders:
         text = text.replace(str(folder), "<folder>")
     return _CHANGING.sub("#", text)
+
+
+# --- odd servers ----
+
+READ, PAGE = 'returns = ["private:notes"]\negress = "none"', 'returns = ["untrusted:web"]\negress = "none"'
+SEND = 'returns = []\negress = "chosen"\ndestinations = {to = "email"}\ncontent = ["body"]'
+NONE = 'returns = []\negress = "none"'
+ASK = 'returns = []\negress = "none"'
+EVIL = {"to": "eve@evil.example", "body": "42"}
+
+
+def manifest(**servers: dict[str, str]) -> str:
+    return "\n".join(
+        f"[servers.{server}.tools.{json.dumps(name)}]\n{spec}"
+        for server, tools in servers.items()
+        for name, spec in tools.items()
+    )
+
+
+def server(kind: str, note: Path | None = None, **keys: Any) -> dict[str, Any]:
+    """An odd server of this process."""
+    return {"kind": kind, "note": note and str(note), "command": "unused", **keys}
+
+
+def process(*arguments: Any, **keys: Any) -> dict[str, Any]:
+    """An odd server in a process of its own."""
+    command = odd(*map(str, arguments))
+    return {"command": command[0], "args": command[1:], **keys}
+
+
+USUAL = {"read": READ, "page": PAGE, "send": SEND, "ask": ASK, "die": NONE, "sleep": NONE}
+MODES = ("legacy", "auto")
+
+
+def run(what: Callable[[], Awaitable[None]]) -> None:
+    anyio.run(what)

@@ -293,8 +293,10 @@ def test_the_inspectors_command_line(tmp_path: Path) -> None:
     specs = [Step("memory", name, {}) for name in ("create_entities", "read_graph")]
     file = write_configuration(tmp_path, servers, manifest(specs))
     proxy = command_of(file)
-    call = ["--method", "tools/call", "--tool-name", "read_graph"]
-    done = subprocess.run(
-        [*inspector, proxy.command, *proxy.args, *call], capture_output=True, text=True, check=True, timeout=120
-    )
+    theirs = {"mcpServers": {"interlock": {"command": proxy.command, "args": proxy.args}}}
+    (tmp_path / "inspector.json").write_text(json.dumps(theirs))
+    call = ["--config", str(tmp_path / "inspector.json"), "--server", "interlock"]
+    call += ["--method", "tools/call", "--tool-name", "read_graph"]
+    done = subprocess.run([*inspector, *call], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["structuredContent"] == {"entities": [], "relations": []}

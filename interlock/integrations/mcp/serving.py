@@ -75,18 +75,18 @@ async def over_http(
         raise Misconfigured(f"{host}: others can connect there; set mcp.token_from, or listen on 127.0.0.1")
     if token and len(token) < MIN_TOKEN:
         raise Misconfigured(f"mcp.token_from: a token of {len(token)} characters can be guessed; take 32 random ones")
-    listening = _listening(host, port)
-    where = listening.getsockname()
-    shown = f"[{where[0]}]" if ":" in where[0] else where[0]
-    async with running(proxy, version) as front:
-        app: Any = front.streamable_http_app(streamable_http_path=PATH, host=host)
-        if token:
-            app = _Guarded(app, token)
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=2)
-        )
-        (started or _announce)(f"http://{shown}:{where[1]}{PATH}")
-        await server.serve(sockets=[listening])
+    with _listening(host, port) as listening:
+        where = listening.getsockname()
+        shown = f"[{where[0]}]" if ":" in where[0] else where[0]
+        async with running(proxy, version) as front:
+            app: Any = front.streamable_http_app(streamable_http_path=PATH, host=host)
+            if token:
+                app = _Guarded(app, token)
+            server = uvicorn.Server(
+                uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=2)
+            )
+            (started or _announce)(f"http://{shown}:{where[1]}{PATH}")
+            await server.serve(sockets=[listening])
 
 
 def _announce(address: str) -> None:
@@ -94,10 +94,14 @@ def _announce(address: str) -> None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    # The protocol is named, since asyncio turns Nagle's algorithm off only then: 40 ms for each answer otherwise.
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        made = socket.create_server((host, port), family=family)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(128)
     except OSError as error:
+        made.close()
         raise Misconfigured(f"{host}:{port}: can't listen there: {error.strerror}") from None
     return made
 
