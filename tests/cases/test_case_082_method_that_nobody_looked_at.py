@@ -31,6 +31,7 @@ def test_attack_a_method_that_is_not_on_the_list(tmp_path: Path, mode: str, meth
             with pytest.raises(MCPError) as caught:
                 await one.session.send_request(request, TypeAdapter(dict[str, Any]))
             assert caught.value.code == types.METHOD_NOT_FOUND
+            assert "this proxy" in caught.value.message  # by our list, and not because the SDK knows none
 
     run(story)
 

@@ -31,14 +31,15 @@ QUESTIONS = {"elicitation": "elicitation/create", "sampling": "sampling/createMe
 
 
 def asking(folder: Path, *requests: str, trusted: bool = False, era: str = "legacy") -> Stage:
-    every = {**USUAL, **{QUESTIONS[one]: ASKED for one in requests}}
+    every = {**USUAL, **dict.fromkeys(QUESTIONS.values(), ASKED)}
     return staged(folder, {"x": server("asks", requests=list(requests), trusted=trusted, era=era)}, manifest(x=every))
 
 
+@pytest.mark.parametrize("era", ["legacy", "auto"])
 @pytest.mark.parametrize("kind", list(QUESTIONS))
-def test_attack_a_server_asks_without_leave(tmp_path: Path, kind: str) -> None:
+def test_attack_a_server_asks_without_leave(tmp_path: Path, kind: str, era: str) -> None:
     """Cases 83 and 84."""
-    stage = asking(tmp_path)
+    stage = asking(tmp_path, trusted=True, era=era)  # the policy would let it
 
     async def story() -> None:
         callbacks: Any = {"elicitation_callback": answer, "sampling_callback": answer, "list_roots_callback": folders}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -293,10 +294,11 @@ def test_the_inspectors_command_line(tmp_path: Path) -> None:
     specs = [Step("memory", name, {}) for name in ("create_entities", "read_graph")]
     file = write_configuration(tmp_path, servers, manifest(specs))
     proxy = command_of(file)
-    theirs = {"mcpServers": {"interlock": {"command": proxy.command, "args": proxy.args}}}
-    (tmp_path / "inspector.json").write_text(json.dumps(theirs))
-    call = ["--config", str(tmp_path / "inspector.json"), "--server", "interlock"]
-    call += ["--method", "tools/call", "--tool-name", "read_graph"]
-    done = subprocess.run([*inspector, *call], capture_output=True, text=True, check=False, timeout=120)
+    # It takes options of the command for its own.
+    program = tmp_path / "proxy"
+    program.write_text(f"#!/bin/sh\nexec {shlex.join([proxy.command, *proxy.args])}\n")
+    program.chmod(0o755)
+    call = [*inspector, str(program), "--method", "tools/call", "--tool-name", "read_graph"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["structuredContent"] == {"entities": [], "relations": []}
