@@ -21,6 +21,7 @@ from interlock.gate.guard import Active, Guard
 from interlock.gate.outbox import Outbox
 from interlock.gate.steps import Rules
 from interlock.gate.tools import Tool
+from interlock.locks import LOCK
 from interlock.model import manifest as manifests
 from interlock.model.digests import digest
 from interlock.model.document import Mode
@@ -312,6 +313,7 @@ class Interlock:
         self._telemetry = telemetry
         self._questions = _questions_beside(journal)
         self._drafts = _drafts_beside(journal)
+        self._listed: dict[str, frozenset[str]] = {}
         self._active = self._assembled()
 
     def _approving(self, approver: Approver | None, approvals: ApprovalRules | None) -> None:
@@ -328,7 +330,6 @@ class Interlock:
             if approver is None:
                 approver = approver_of(choice, folder, self.journal, self._questions, self._world[1])
         self._approving(approver, rules)
-        self._active = self._assembled()
 
     @property
     def telemetry(self) -> Telemetry | None:
@@ -372,8 +373,26 @@ class Interlock:
         Raises:
             Misconfigured: something is wrong; what was in force stays in force.
         """
-        self._active = self._assembled()
+        active = self._assembled()
+        with LOCK:  # what was listed while the files were read counts too
+            self._active = active
+            self._apply_lists()
         return self._active.rules.revision
+
+    def listed(self, server: str, tools: Iterable[str]) -> None:
+        """Say which tools of a server are what the operator declared. Whatever else the manifest says of that server
+        is void from now on, until the next call: those tools have every leg (T7). Holds across reloads.
+
+        Servers of which this is never said stand as declared.
+        """
+        with LOCK:
+            self._listed = {**self._listed, server: frozenset(tools)}
+            self._apply_lists()
+
+    def _apply_lists(self) -> None:
+        now = self._active
+        manifest = self._declared.standing(self._listed)
+        self._active = replace(now, rules=replace(now.rules, manifest=manifest))
 
     def _assembled(self) -> Active:
         parts = self._read()
@@ -416,6 +435,7 @@ class Interlock:
         if self._approvals is not None:
             operands = files if isinstance(files, Operands) else None
             world = replace(world, operands=operands, approver=self._approver, questions=self._questions)
+        self._declared = parts.manifest  # last: what a failed reload read must not count
         return Active(world, rules)
 
 
@@ -579,6 +599,8 @@ def read_parts(
     protected += [folder / key_file] if key_file else []
     protected += [folder / one for one in getattr(configuration.engine, "files", ())]
     opened = _opened(configuration, folder, str(path))
+    if configuration.mcp is not None and configuration.mcp.pins:
+        protected.append(folder / configuration.mcp.pins)
     if configuration.bundle is not None:
         protected += [folder / one for one in configuration.bundle.files]
     settings = configuration.settings if opened is None else opened.settings

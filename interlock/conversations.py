@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from interlock.errors import Refused, Tampered, TurnConflict
+from interlock.errors import Conflict, JournalUnavailable, Refused, Tampered, TurnConflict
 from interlock.gate.conversation import Conversation, SystemClock, new_id
 from interlock.gate.steps import stamp
 from interlock.model.entries import Entry, Opened, Resumed, RolledBack
 from interlock.model.labels import EVERY_LEG
 from interlock.model.messages import Message, Role
+from interlock.model.names import conversation_name
 from interlock.model.records import Change, StoredMessage, changes_between
 from interlock.model.state import State, bounded
 from interlock.model.transcript import Cover, Transcript, answered, answers, unpaired
@@ -50,6 +52,23 @@ class Conversations:
         if text:
             conversation.say(text)
         return self.keep(conversation)
+
+    def standing(self, name: str) -> StoredConversation:
+        """The conversation of this name, begun if there is none: for hosts whose calls can't be told apart, and which
+        go on for ever. Several processes may hold it at once.
+
+        Raises:
+            Refused: not a name.
+            JournalUnavailable: it can't be read, or could not be begun.
+        """
+        try:
+            return self.load(conversation_name(name))
+        except JournalUnavailable:
+            pass  # there is none yet; or the store is gone, and what follows fails too
+        opened = Opened(stamp(self._clock.now()), name, self._view.name)
+        with suppress(Conflict):  # another process was first
+            self._view.open((opened,))
+        return self.load(name)
 
     def keep(self, conversation: Conversation) -> StoredConversation:
         """Keep a conversation here, with its messages and everything that is on record of it.

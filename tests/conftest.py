@@ -42,7 +42,14 @@ def opa_binary() -> Path:
     return opa_program()
 
 
+NO_MCP = "no MCP servers of others here"
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
+    skipped = [one for one in terminalreporter.stats.get("skipped", ()) if NO_MCP in str(one.longrepr)]
+    if skipped:
+        terminalreporter.write_sep("!", f"{len(skipped)} TESTS AGAINST REAL MCP SERVERS DID NOT RUN", red=True)
+        terminalreporter.write_line("`python3 scripts/mcp_servers.py` fetches them")
     skipped = [one for one in terminalreporter.stats.get("skipped", ()) if NO_OPA in str(one.longrepr)]
     if skipped:
         terminalreporter.write_sep("!", f"{len(skipped)} TESTS AGAINST A REAL OPA SERVER DID NOT RUN", red=True)

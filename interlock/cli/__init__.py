@@ -52,6 +52,7 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         "learn": Listed(
             "interlock.cli.learn:command", "Propose what could be vouched for or declared, as a diff, from records."
         ),
+        "mcp": Listed("interlock.cli.mcp:mcp", "Stand in front of MCP servers; see what they say, and pin it."),
         "outbox": Listed("interlock.cli.outbox:outbox", "Show what is drafted instead of sent, release or reject it."),
         "prove": Listed("interlock.cli.prove:prove", "Prove laws of the controls on every abstract document."),
         "replay": Listed(

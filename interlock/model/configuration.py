@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from interlock.errors import ManifestError, Misconfigured, Refused
 from interlock.model.labels import Label, Leg, label, leg_of
 from interlock.model.manifest import Manifest, only_legs
+from interlock.model.proxies import ProxyChoice
 from interlock.model.settings import SETTING_VALUES, Settings
 from interlock.model.tools import Effect, Egress, ToolId, ToolSpec
 from interlock.model.validation import explained
@@ -229,6 +230,7 @@ class Configuration(BaseModel):
     otel: OtelChoice | None = None
     approvals: ApprovalChoice | None = None
     outbox: OutboxChoice | None = None
+    mcp: ProxyChoice | None = None
     tools: dict[str, Any] = {}
     servers: dict[str, Any] = {}
 

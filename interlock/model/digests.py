@@ -29,6 +29,7 @@ KINDS: Final = (
     "message",
     "operands",
     "parcel",
+    "pin",
     "question",
     "shape",
     "shown",

@@ -91,6 +91,16 @@ class Manifest:
         more = specs.paths if isinstance(specs, Manifest) else ()
         return type(self)(merged, paths=(*self.paths, *more))
 
+    def standing(self, listed: Mapping[str, frozenset[str]]) -> Self:
+        """This manifest, in which of the servers that are named only these tools stand as declared. What else was
+        declared of them is void: the server says something else now, so it is a tool that nobody declared (T7)."""
+        kept = {
+            tool: spec
+            for tool, spec in self.specs.items()
+            if tool.server not in listed or tool.name in listed[tool.server]
+        }
+        return self if len(kept) == len(self.specs) else type(self)(kept, paths=self.paths)
+
     def spec(self, tool: ToolId) -> ToolSpec:
         """The declared spec, or one with every leg."""
         return self.specs.get(tool) or undeclared(tool)

@@ -41,6 +41,7 @@ from interlock.model.configuration import (
 )
 from interlock.model.document import document_schema
 from interlock.model.manifest_file import ToolEntry as _Tool
+from interlock.model.proxies import UpstreamChoice
 from interlock.model.scenario import CallStep, DocumentStep, Scenario, Step, Story
 from interlock.model.settings import AddressBook, Settings
 from interlock.model.telemetry import ATTRIBUTES
@@ -107,6 +108,7 @@ DIGESTED = {
     "message": "a message of a stored transcript, with the labels that cover it",
     "operands": "the files that a call names, as they were read",
     "parcel": "a parcel with the labels that are bound to it",
+    "pin": "what an MCP server says of itself, of one of its tools, or of a method",
     "question": "what a person is asked",
     "shape": "the tool and the argument paths of a call",
     "shown": "a draft together with the labels that a person was shown",
@@ -281,6 +283,13 @@ def test_keys_of_the_collector() -> None:
     for name, one in OtelChoice.model_fields.items():
         default = "must be there" if one.is_required() else "" if one.default == "" else f"`{json.dumps(one.default)}`"
         assert rows[name][1] == default, name
+
+
+def test_keys_of_an_mcp_server() -> None:
+    rows = rows_of(block(DOCS / "mcp.md", "checked: mcp server"))
+    assert sorted(name for row in rows for name in re.findall(r"`(\w+)`", row[0])) == sorted(
+        UpstreamChoice.model_fields
+    )
 
 
 def test_faults_of_an_opa_server() -> None:
