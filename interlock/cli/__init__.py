@@ -38,6 +38,9 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         "check": Listed(
             "interlock.cli.check:check", "Check a configuration: what would not load, and what looks wrong."
         ),
+        "classify": Listed(
+            "interlock.cli.classify:command", "Propose a manifest for the tools of an MCP server, from its list."
+        ),
         "explain": Listed(
             "interlock.cli.explain:explain", "Say why a call was decided as it was, and what would lift it."
         ),
@@ -46,6 +49,7 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
             "interlock.cli.journal:journal",
             "Verify journals, keep their heads, shorten them, export decisions and spans.",
         ),
+        "mcp": Listed("interlock.cli.mcp:mcp", "Stand in front of MCP servers; see what they say, and pin it."),
         "prove": Listed("interlock.cli.prove:prove", "Prove laws of the controls on every abstract document."),
         "replay": Listed(
             "interlock.cli.replay:command", "Replay recorded conversations: what would have been decided, and why."

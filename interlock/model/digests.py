@@ -27,6 +27,7 @@ KINDS: Final = (
     "manifest",
     "message",
     "parcel",
+    "pin",
     "state",
     "tool",
     "value",
