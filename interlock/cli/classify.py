@@ -147,7 +147,7 @@ def _show(found: Classification, different: tuple[Change, ...] | None) -> None:
     for one in _shown(found, different):
         change = what.get(one.tool.name)
         name = one.tool.name if change is None else f"{one.tool.name} ({', '.join((change.what, *change.parts))})"
-        why = one.reasons[-1] if one.origin != "proposed" else "; ".join(one.reasons)
+        why = "; ".join(one.reasons if one.origin == "proposed" else one.reasons[1:])
         table.add_row(
             Text(printable(name)),
             ", ".join(one.legs) or "none",

@@ -27,7 +27,7 @@ from interlock.policy.bundle import assemble
 from interlock.policy.catalogue_files import shipped_catalogue
 from interlock.policy.embedded import EmbeddedEngine
 from interlock.policy.sources import shipped_sources
-from interlock.policy.trifectas import LEGS, Trifecta, breaking_all, trifectas, unseen
+from interlock.policy.trifectas import LEGS, Trifecta, after, breaking_all, trifectas, unseen
 
 AT_ONCE: Final = 4
 SHOWN: Final = 3
@@ -72,11 +72,14 @@ def scan(configurations: tuple[Path, ...], yes: bool, offline: bool, timeout: fl
         scanned = list(pool.map(lambda one: _scanned(one, catalogue, offline, timeout), servers))
     bundle = assemble(shipped_sources(), parse_settings({}))
     specs = [spec for one in scanned for spec in one.specs]
-    found = trifectas(specs, bundle, EmbeddedEngine(bundle).evaluate)
+    evaluate = EmbeddedEngine(bundle).evaluate
+    found = trifectas(specs, bundle, evaluate)
+    # A server that has all three legs by itself hides what the others could do with its help, and without it.
+    rest = trifectas(after(specs, [one.breaks for one in found]), bundle, evaluate) if found else ()
     if as_json:
-        print_json(_as_json(scanned, found))
+        print_json(_as_json(scanned, found, rest))
     else:
-        _show(scanned, found)
+        _show(scanned, found, rest)
     raise SystemExit(1 if found else 0)
 
 
@@ -149,7 +152,7 @@ def _offered(one: Configured, specs: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]
     return tuple(spec for spec in specs if one.offers(spec.id.name))
 
 
-def _show(scanned: list[Scanned], found: tuple[Trifecta, ...]) -> None:
+def _show(scanned: list[Scanned], found: tuple[Trifecta, ...], rest: tuple[Trifecta, ...]) -> None:
     out = console()
     table = Table("server", "tools", "legs", "known from", "", box=None)
     for one in scanned:
@@ -164,17 +167,26 @@ def _show(scanned: list[Scanned], found: tuple[Trifecta, ...]) -> None:
     if not found:
         out.print("No lethal trifecta is possible with these servers.")
         return
+    out.print(_together(found))
+    every = breaking_all(found)
+    if every and len(found) > 1:
+        out.print(Text(f"Breaks all of them: {' or '.join(map(str, every))}."))
+    if rest:
+        out.print("\nWith all of these changes made, these are still possible:")
+        out.print(_together(rest))
+    else:
+        out.print("With all of these changes made, no lethal trifecta is possible.")
+    out.print("The last column is what the shipped controls say to the last call, to a receiver that nobody named.")
+
+
+def _together(found: tuple[Trifecta, ...]) -> Table:
     table = Table(
         "together", "untrusted comes by", "private comes by", "it leaves by", "one change", "Interlock", box=None
     )
     for each in found:
         shown_legs = [Text(_some(each.tools[leg])) for leg in LEGS]
         table.add_row(Text(" + ".join(each.servers)), *shown_legs, Text(str(each.breaks)), each.held.value)
-    out.print(table)
-    every = breaking_all(found)
-    if every and len(found) > 1:
-        out.print(Text(f"Breaks all of them: {' or '.join(map(str, every))}."))
-    out.print("The last column is what the shipped controls say to the last call, to a receiver that nobody named.")
+    return table
 
 
 def _some(tools: tuple[ToolId, ...]) -> str:
@@ -182,7 +194,7 @@ def _some(tools: tuple[ToolId, ...]) -> str:
     return shown if len(tools) <= SHOWN else f"{shown} and {len(tools) - SHOWN} more"
 
 
-def _as_json(scanned: list[Scanned], found: tuple[Trifecta, ...]) -> dict[str, Any]:
+def _as_json(scanned: list[Scanned], found: tuple[Trifecta, ...], rest: tuple[Trifecta, ...]) -> dict[str, Any]:
     return {
         "servers": [
             {
@@ -195,21 +207,23 @@ def _as_json(scanned: list[Scanned], found: tuple[Trifecta, ...]) -> dict[str, A
             }
             for one in scanned
         ],
-        "trifectas": [
-            {
-                "servers": list(one.servers),
-                "tools": {leg: [str(tool) for tool in tools] for leg, tools in one.tools.items()},
-                "story": [str(tool) for tool in one.story],
-                "one_change": {
-                    "says": str(one.breaks),
-                    "kind": one.breaks.kind,
-                    "server": one.breaks.server,
-                    "tools": list(one.breaks.tools),
-                    "leg": one.breaks.leg,
-                },
-                "interlock": one.held.value,
-            }
-            for one in found
-        ],
+        "trifectas": [_trifecta_json(one) for one in found],
+        "still_possible": [_trifecta_json(one) for one in rest],
         "breaks_all": [str(one) for one in breaking_all(found)],
+    }
+
+
+def _trifecta_json(one: Trifecta) -> dict[str, Any]:
+    return {
+        "servers": list(one.servers),
+        "tools": {leg: [str(tool) for tool in tools] for leg, tools in one.tools.items()},
+        "story": [str(tool) for tool in one.story],
+        "one_change": {
+            "says": str(one.breaks),
+            "kind": one.breaks.kind,
+            "server": one.breaks.server,
+            "tools": list(one.breaks.tools),
+            "leg": one.breaks.leg,
+        },
+        "interlock": one.held.value,
     }

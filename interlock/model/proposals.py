@@ -77,7 +77,7 @@ def propose(tool: ListedTool, category: str) -> Proposal:
     _names_a_sender(named, verbs, arguments, found)
     _takes_a_receiver(arguments, only_looks=not found.sends, found=found)
     _asks_outside(named, told, arguments, found)
-    _hints(tool.hints, found)
+    _hints(tool.hints, arguments, found)
     returns = [f"untrusted:{category}"]
     found.reasons.append("untrusted: what a server returns may have been written by somebody else")
     public = _public(named, told, verbs, arguments)
@@ -180,9 +180,9 @@ def _asks_outside(named: tuple[str, ...], told: frozenset[str], arguments: tuple
         found.send("an argument is described as an address")
 
 
-def _hints(hints: Mapping[str, Any], found: _Found) -> None:
+def _hints(hints: Mapping[str, Any], arguments: tuple[Argument, ...], found: _Found) -> None:
     """INVARIANT: a server's hints only add. `readOnlyHint: true` and `openWorldHint: false` say nothing here."""
-    if hints.get("openWorldHint") is True:
+    if hints.get("openWorldHint") is True and any(one.texts and not one.closed for one in arguments):
         found.send("its server says that it meets an open world")
 
 
