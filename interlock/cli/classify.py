@@ -161,7 +161,7 @@ def _show(found: Classification, different: tuple[Change, ...] | None) -> None:
     out.print(table)
     for gone in (one for one in what.values() if one.what == "gone"):
         out.print(Text(f"gone: {printable(gone.name)}"))
-    counts = Counter(one.origin for one in found.tools)
+    counts = Counter(one.origin for one in _shown(found, different))
     out.print(", ".join(f"{counts[name]} {name}" for name in ("catalogue", "widened", "proposed") if counts[name]))
 
 

@@ -171,6 +171,8 @@ def _takes_a_receiver(arguments: tuple[Argument, ...], *, only_looks: bool, foun
 
 def _asks_outside(named: tuple[str, ...], told: frozenset[str], arguments: tuple[Argument, ...], found: _Found) -> None:
     outside = sorted(words_of.OUTSIDE & {*named, *told})
+    if words_of.TOLD & told:
+        found.send(f"its description says {_quoted(sorted(words_of.TOLD & told))}")
     if outside and any(one.texts and not one.closed for one in arguments):
         found.send(f"it speaks of {_quoted(outside)}")
     searches = {"search", "query", "find"} & set(named) and not _local(arguments)

@@ -43,6 +43,7 @@ from interlock.model.telemetry import ATTRIBUTES
 from interlock.model.tools import Kind
 from interlock.policy.builtins import ALLOWED
 from interlock.policy.opa_faults import OUT, Fault
+from tests.catalog.measuring import catalogue_table, measured_table
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -101,6 +102,7 @@ DIGESTED = {
     "manifest": "all specs together",
     "message": "a message of a stored transcript, with the labels that cover it",
     "parcel": "a parcel with the labels that are bound to it",
+    "pin": "what an MCP server says of one of its tools, and who it is",
     "state": "the security state at a checkpoint",
     "tool": "one spec",
     "value": "one destination in its normal form, with its kind",
@@ -171,6 +173,8 @@ GENERATED: list[tuple[str, str, Callable[[], str]]] = [
     ("writing-policies.md", "builtins", builtins),
     ("cli.md", "commands", commands),
     ("journal.md", "attributes", attributes),
+    ("classify.md", "catalogue", catalogue_table),
+    ("classify.md", "proposals", measured_table),
     ("spec.md", "entries", journal_entries),
     ("spec.md", "digests", kinds_of_digests),
 ]

@@ -213,7 +213,7 @@ def test_two_files_are_one_installation_and_may_not_contradict(tmp_path: Path) -
 
 
 def test_a_trifecta_over_two_servers_of_the_catalogue(tmp_path: Path) -> None:
-    """Neither could do it alone: the search engine brings a page and takes a query, the folder holds what is private."""
+    """Neither could do it alone: the search engine brings pages and takes queries, the folder is private."""
     search = {"command": "npx", "args": ["-y", "@brave/brave-search-mcp-server"]}
     code, found = scanned(tmp_path, {"files": FILES, "web": search}, "--offline")
     assert code == 1
