@@ -44,8 +44,8 @@ OUTSIDE: Final = _words(
 """Words of asking a stranger: with one of these, looking is asking, and what is asked leaves."""
 
 TOLD: Final = _words(
-    "send sends sending upload uploads publish publishes forward forwards transmit transmits share shares submit submits"
-    " notify notifies broadcast broadcasts exfiltrate post posts tweet tweets"
+    "send sends sending upload uploads publish publishes forward forwards transmit transmits share shares"
+    " submit submits notify notifies broadcast broadcasts exfiltrate post posts tweet tweets"
 )
 """Verbs of sending that count in a description too: a tool that says so does so."""
 
