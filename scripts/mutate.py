@@ -82,6 +82,13 @@ MUTATIONS = [
         HEURISTIC,
     ),
     Mutation(
+        "what a schema hides sends nothing",
+        f"{M}/proposals.py",
+        "if tool.takes_anything or any(one.hidden for one in arguments):",
+        "if False:",
+        CLASSIFIED,
+    ),
+    Mutation(
         "clauses are kept for what takes more",
         f"{M}/classified.py",
         '    both["arguments"] = list(more.get("arguments", []))',
@@ -98,8 +105,8 @@ MUTATIONS = [
     Mutation(
         "an argument that the catalogue does not know is passed over",
         f"{M}/catalogue.py",
-        'return tuple(one for one in tool.names if one not in entry["arguments"])',
-        "return ()",
+        'stray = tuple(one for one in tool.names if one not in entry["arguments"])',
+        "stray = ()",
         CLASSIFIED,
     ),
     Mutation(

@@ -228,6 +228,5 @@ def _match(one: Known, clues: Clues, listing: Listing | None) -> tuple[Match, in
 
 def stray_arguments(entry: Mapping[str, Any], tool: ListedTool) -> tuple[str, ...]:
     """Arguments that the tool takes and the catalogue does not know of: whatever they do, nobody has looked at it."""
-    if not tool.schema:
-        return ("(no schema)",)
-    return tuple(one for one in tool.names if one not in entry["arguments"])
+    stray = tuple(one for one in tool.names if one not in entry["arguments"])
+    return (*stray, "(anything)") if tool.takes_anything else stray

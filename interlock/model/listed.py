@@ -30,6 +30,7 @@ class Argument:
         closed: only the values of an ``enum`` or ``const``.
         form: ``format`` of the schema, such as ``uri``.
         described: the description, in lower case.
+        hidden: more may be in it than the schema shows: a reference to nowhere, or too deep to follow.
     """
 
     path: str
@@ -37,6 +38,7 @@ class Argument:
     closed: bool = False
     form: str = ""
     described: str = ""
+    hidden: bool = False
 
     @property
     def name(self) -> str:
@@ -63,12 +65,19 @@ class ListedTool:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the arguments, in their order."""
-        return tuple(_properties(self.schema))
+        return tuple(_fields(self.schema, self.schema))
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
         """Every argument and every field inside of one, as far as the schema names them."""
-        return tuple(_walk(self.schema, "", 0))
+        return tuple(_walk(self.schema, self.schema, "", 0))
+
+    @property
+    def takes_anything(self) -> bool:
+        """Does it take arguments that it does not name? Without a schema it does."""
+        shapes = list(_shapes(self.schema, self.schema, 0))
+        more = ("additionalProperties", "patternProperties", "unevaluatedProperties")
+        return not self.schema or any(shape.get(key) for shape in shapes for key in more) or _is_hidden(shapes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,41 +136,71 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _properties(schema: Any) -> Mapping[str, Any]:
-    found = schema.get("properties") if isinstance(schema, Mapping) else None
-    return {str(name): one for name, one in found.items()} if isinstance(found, Mapping) else {}
+def _fields(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
+    """Properties of a schema and of all its alternatives."""
+    found: dict[str, Any] = {}
+    for shape in _shapes(schema, root, 0):
+        properties = shape.get("properties")
+        if isinstance(properties, Mapping):
+            found |= {str(name): one for name, one in properties.items() if str(name) not in found}
+    return found
 
 
-def _walk(schema: Any, above: str, depth: int) -> Iterator[Argument]:
-    if depth > MAX_DEPTH:
-        return
-    for name, one in _properties(schema).items():
+def _walk(schema: Any, root: Mapping[str, Any], above: str, depth: int) -> Iterator[Argument]:
+    for name, one in _fields(schema, root).items():
         path = f"{above}.{name}" if above else name
-        shapes = list(_shapes(one, 0))
-        kinds = {kind for shape in shapes for kind in _kinds(shape)}
+        shapes = list(_shapes(one, root, 0))
+        deeper = any(isinstance(shape.get("properties"), Mapping) for shape in shapes)
         yield Argument(
             path,
             texts=not shapes or any(_may_be_text(shape) for shape in shapes),
             closed=bool(shapes) and all("enum" in shape or "const" in shape for shape in shapes if _is_open(shape)),
             form=next((_text(shape.get("format")) for shape in shapes if shape.get("format")), ""),
             described=_text(one.get("description")).lower() if isinstance(one, Mapping) else "",
+            hidden=_is_hidden(shapes) or (deeper and depth >= MAX_DEPTH),
         )
-        if kinds & {"object", ""}:
-            for shape in shapes:
-                yield from _walk(shape, path, depth + 1)
+        if deeper and depth < MAX_DEPTH:
+            yield from _walk(one, root, path, depth + 1)
 
 
-def _shapes(schema: Any, depth: int) -> Iterator[Mapping[str, Any]]:
-    """The schema itself, its alternatives, and what is in its lists."""
-    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
+_INNER: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+
+
+def _shapes(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
+    """The schema itself, its alternatives, what is in its lists, and what it refers to."""
+    if not isinstance(schema, Mapping):
         return
-    inner = [one for key in ("anyOf", "oneOf", "allOf") if isinstance(schema.get(key), list) for one in schema[key]]
+    if depth > MAX_DEPTH:
+        yield {"$ref": ""}
+        return
+    inner = [one for key in _INNER if isinstance(schema.get(key), list) for one in schema[key]]
     if isinstance(schema.get("items"), Mapping):
         inner.append(schema["items"])
+    if "$ref" in schema:
+        meant = _meant(schema["$ref"], root)
+        if meant is None:
+            yield schema
+        else:
+            inner.append(meant)
     if not inner or "properties" in schema or "enum" in schema:
-        yield schema
+        yield {key: value for key, value in schema.items() if key != "$ref"}
     for one in inner:
-        yield from _shapes(one, depth + 1)
+        yield from _shapes(one, root, depth + 1)
+
+
+def _meant(reference: Any, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What a reference inside of the schema points to; one to elsewhere is not followed."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    here: Any = root
+    for key in reference.removeprefix("#").removeprefix("/").split("/"):
+        if key:
+            here = here.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(here, Mapping) else None
+    return here if isinstance(here, Mapping) else None
+
+
+def _is_hidden(shapes: list[Mapping[str, Any]]) -> bool:
+    return any("$ref" in shape for shape in shapes)
 
 
 def _kinds(shape: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from interlock.model import evidence as words_of
 from interlock.model.listed import Argument, ListedTool, parts_of
+from interlock.model.pins import is_gateway
 
 _FORMS: Final = {"uri": "url", "url": "url", "email": "email", "idn-email": "email", "hostname": "domain"}
 _KINDS: Final = {
@@ -78,11 +79,16 @@ def propose(tool: ListedTool, category: str) -> Proposal:
     _takes_a_receiver(arguments, only_looks=not found.sends, found=found)
     _asks_outside(named, told, arguments, found)
     _hints(tool.hints, arguments, found)
+    if tool.takes_anything or any(one.hidden for one in arguments):
+        found.send("it takes what its schema does not name")
+    gateway = is_gateway(tool.schema)
+    if gateway:
+        found.send("it runs other tools by their names")
     returns = [f"untrusted:{category}"]
     found.reasons.append("untrusted: what a server returns may have been written by somebody else")
     public = _public(named, told, verbs, arguments)
     secret = sorted(words_of.SECRETS & {*named, *(one for each in arguments for one in _secret_words(each))})
-    if public and not secret:
+    if public and not secret and not gateway:
         found.reasons.append(f"not private: it speaks of {_quoted(public)}")
     else:
         returns.append(f"private:{category}")
@@ -98,7 +104,7 @@ def propose(tool: ListedTool, category: str) -> Proposal:
     if _opens(named, arguments):
         entry["opens"] = ["egress:channel"]
         found.reasons.append("opens: a receiver that stays")
-    effect = _effect(verbs, tool.hints)
+    effect = "control" if gateway else _effect(verbs, tool.hints)
     if effect != "none":
         entry["effect"] = effect
     entry |= _roles(arguments, sends=bool(found.sends), effect=effect)

@@ -305,3 +305,40 @@ def test_a_saved_list_is_read_as_it_was() -> None:
     one = listing(tool("a", description="x"), name="n")
     text = json.dumps({"server": {"name": "n", "version": "1"}, "tools": [dict(each.raw) for each in one.tools]})
     assert read_listing(json.loads(text), "x").tools[0].pin == one.tools[0].pin
+
+
+# --- what a schema hides ----------------------------------------------------------------------------------------------
+
+NOTE = {"type": "object", "properties": {"email": {"type": "string", "format": "email"}}}
+DEEP: dict[str, Any] = {"type": "string"}
+for _ in range(9):
+    DEEP = {"type": "object", "properties": {"x": DEEP}}
+HIDING = {
+    "reference": {"properties": {"note": {"$ref": "#/$defs/Note"}}, "$defs": {"Note": NOTE}},
+    "list of references": {
+        "properties": {"notes": {"type": "array", "items": {"$ref": "#/$defs/Note"}}},
+        "$defs": {"Note": NOTE},
+    },
+    "reference of the whole": {"$ref": "#/$defs/Note", "$defs": {"Note": NOTE}},
+    "alternatives of the whole": {"anyOf": [NOTE, {"type": "object", "properties": {}}]},
+    "reference to elsewhere": {"properties": {"note": {"$ref": "https://example.com/schema"}}},
+    "reference to nowhere": {"properties": {"note": {"$ref": "#/$defs/Note"}}},
+    "reference to itself": {"properties": {"note": {"$ref": "#/properties/note"}}},
+    "too deep": {"properties": {"x": DEEP}},
+    "anything": {"type": "object", "additionalProperties": True},
+    "any text": {"type": "object", "additionalProperties": {"type": "string"}},
+    "by pattern": {"type": "object", "patternProperties": {"^x": {}}},
+    "no schema": {},
+    "another tool": {"properties": {"tool_name": {"enum": ["a"]}, "arguments": {"type": "object"}}},
+}
+
+
+@pytest.mark.parametrize("schema", HIDING.values(), ids=HIDING)
+def test_what_a_schema_hides_may_send(schema: dict[str, Any]) -> None:
+    (one,) = classify(listing({"name": "list_notes", "inputSchema": schema}), "s").tools
+    assert "egress" in one.legs, one.reasons
+
+
+def test_a_schema_that_hides_nothing_does_not() -> None:
+    (one,) = classify(listing(tool("list_notes", {"folder": TEXT, "count": {"type": "integer"}})), "s").tools
+    assert one.legs == ("untrusted", "private")
