@@ -34,6 +34,7 @@ class Mutation:
 
 
 M, G, S, C = "interlock/model", "interlock/gate", "interlock/stores", "policies/interlock/controls"
+P = "interlock/policy"
 STORES = "tests/conformance -k sqlite"
 STORED = "tests/laws/test_stored_chain.py"
 RETENTION = "tests/laws/test_retention.py"
@@ -57,9 +58,127 @@ SHADOW = "tests/cases/test_case_156_shadow_mode.py"
 LEARN = "tests/unit/test_learn.py"
 OUTBOX = "tests/outbox/test_outbox.py"
 OUTBOXES = "tests/machines/test_outbox_machine.py"
+CLASSIFIED = "tests/unit/model/test_classified.py"
+HEURISTIC = "tests/catalog/test_heuristic.py"
+CLIENTS = "tests/unit/model/test_clients.py"
+TRIFECTAS = "tests/unit/policy/test_trifectas.py"
+SCANS = "tests/unit/test_classify_commands.py -k"
 SESSION = "tests/faults/test_session_file.py tests/faults/test_session_crashes.py"
 
 MUTATIONS = [
+    # --- classifying
+    Mutation(
+        "read-only is believed",
+        f"{M}/proposals.py",
+        'if hints.get("openWorldHint") is True and',
+        'if hints.get("readOnlyHint") is True:\n        found.sends.clear()\n    elif hints.get("openWorldHint") and',
+        CLASSIFIED,
+    ),
+    Mutation(
+        "a name without a known verb sends nothing",
+        f"{M}/proposals.py",
+        "    if not verbs:\n        found.send(",
+        "    if not verbs:\n        str(",
+        HEURISTIC,
+    ),
+    Mutation(
+        "a search sends nothing",
+        f"{M}/proposals.py",
+        'searches = {"search", "query", "find"} & set(named)',
+        'searches = set("") & set(named)',
+        HEURISTIC,
+    ),
+    Mutation(
+        "what a schema hides sends nothing",
+        f"{M}/proposals.py",
+        "if tool.takes_anything or any(one.hidden for one in arguments):",
+        "if False:",
+        CLASSIFIED,
+    ),
+    Mutation(
+        "clauses are kept for what takes more",
+        f"{M}/classified.py",
+        '    both["arguments"] = list(more.get("arguments", []))',
+        '    both["arguments"] = list(more.get("arguments", []))\n    both["when"] = entry.get("when", [])',
+        CLASSIFIED,
+    ),
+    Mutation(
+        "a name alone may be without a leg",
+        f"{M}/classified.py",
+        "if not match.sure and not legs_of(spec):",
+        "if False:",
+        CLASSIFIED,
+    ),
+    Mutation(
+        "an argument that the catalogue does not know is passed over",
+        f"{M}/catalogue.py",
+        'stray = tuple(one for one in tool.names if one not in entry["arguments"])',
+        "stray = ()",
+        CLASSIFIED,
+    ),
+    Mutation(
+        "a package that is mentioned is what runs",
+        f"{M}/catalogue.py",
+        "        return _plain(named[0] if named else _first_word(rest))",
+        "        return _plain(rest[-1])",
+        CLASSIFIED,
+    ),
+    Mutation(
+        "a comment is what a server says",
+        f"{M}/manifest_text.py",
+        'return "# " + (text if text.isprintable() else ascii(text)[1:-1])',
+        'return "# " + text',
+        CLASSIFIED,
+    ),
+    Mutation(
+        "a tool that is switched off counts",
+        f"{M}/clients.py",
+        "return tool not in self.without and",
+        "return True and",
+        CLIENTS,
+    ),
+    Mutation(
+        "a variable that is not set is an empty text",
+        f"{M}/clients.py",
+        'what = "is asked for by the client" if source == "input" else "is not set"',
+        'return ""',
+        CLIENTS,
+    ),
+    Mutation(
+        "sets with a smaller one in them are shown",
+        f"{P}/trifectas.py",
+        "if not any(other < one for other in sets)",
+        "if sets",
+        TRIFECTAS,
+    ),
+    Mutation(
+        "a change leaves the leg with another server",
+        f"{P}/trifectas.py",
+        "        if len(having) != 1:\n            continue\n",
+        "",
+        TRIFECTAS,
+    ),
+    Mutation(
+        "commands are started without consent",
+        "interlock/cli/mcp_scan.py",
+        "if not offline and running and not yes:",
+        "if False:",
+        f"{SCANS} without_consent",
+    ),
+    Mutation(
+        "a server that can't be listed is empty",
+        "interlock/cli/mcp_scan.py",
+        'return Scanned(one, "unknown", "", (unseen(one.name),), problem)',
+        'return Scanned(one, "unknown", "", (), problem)',
+        f"{SCANS} is_not_known",
+    ),
+    Mutation(
+        "an entry that sends does not",
+        "policies/catalog/slack.toml",
+        '[tools.slack_post_message]\nreturns = ["private:chat"]\negress = "chosen"\n',
+        '[tools.slack_post_message]\nreturns = ["private:chat"]\negress = "none"\n',
+        "tests/catalog",
+    ),
     # --- a shortened journal
     Mutation("a beginning that no entry names", f"{M}/retention.py", "if base != BARE:", "if False:", RETENTION),
     Mutation(

@@ -41,6 +41,9 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         "check": Listed(
             "interlock.cli.check:check", "Check a configuration: what would not load, and what looks wrong."
         ),
+        "classify": Listed(
+            "interlock.cli.classify:command", "Propose a manifest for the tools of an MCP server, from its list."
+        ),
         "explain": Listed(
             "interlock.cli.explain:explain", "Say why a call was decided as it was, and what would lift it."
         ),

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from interlock.assembly import Interlock, read_configuration
+from interlock.cli.mcp_scan import scan
 from interlock.cli.output import console, json_option, print_json
 from interlock.conversations import Conversations
 from interlock.errors import Misconfigured
@@ -32,7 +33,10 @@ _config = click.option(
 
 @click.group()
 def mcp() -> None:
-    """Stand in front of MCP servers."""
+    """Stand in front of MCP servers; see what they say, and pin it."""
+
+
+mcp.add_command(scan)
 
 
 @mcp.command()

@@ -48,6 +48,7 @@ from interlock.model.telemetry import ATTRIBUTES
 from interlock.model.tools import Kind
 from interlock.policy.builtins import ALLOWED
 from interlock.policy.opa_faults import OUT, Fault
+from tests.catalog.measuring import catalogue_table, measured_table
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -194,6 +195,8 @@ GENERATED: list[tuple[str, str, Callable[[], str]]] = [
     ("cli.md", "commands", commands),
     ("journal.md", "attributes", attributes),
     ("serve.md", "meters", meters),
+    ("classify.md", "catalogue", catalogue_table),
+    ("classify.md", "proposals", measured_table),
     ("spec.md", "entries", journal_entries),
     ("spec.md", "digests", kinds_of_digests),
 ]
