@@ -201,6 +201,8 @@ class Interlock:
         files: Files | None = None,
         artifacts: Artifacts | None = None,
         telemetry: Telemetry | None = None,
+        defaults: manifests.Manifest | None = None,
+        protected: Iterable[str | os.PathLike[str]] = (),
     ) -> Self:
         """Build from the operator's ``interlock.toml``.
 
@@ -208,6 +210,8 @@ class Interlock:
             workspace: a narrowing file of a project: it may add labels, controls and denials, and nothing else.
             journal: instead of the one that the file names. A reload never opens another one.
             telemetry: instead of the collector that the file names; the same holds for it.
+            defaults: specs of a host's own tools; what the file declares itself stands in their place.
+            protected: more files and folders that only Interlock's operator may change.
 
         Raises:
             Misconfigured: any file is wrong, or the store was not migrated; nothing was built.
@@ -225,7 +229,12 @@ class Interlock:
         if journal is None:
             opened = journal = opened_store(chosen.journal, folder) if chosen.journal is not None else None
         try:
-            parts = lambda: read_parts(operators, narrowing, specs)  # noqa: E731 - read anew by each reload
+            more = _paths("protected", protected)
+
+            def parts() -> Parts:  # read anew by each reload
+                found = read_parts(operators, narrowing, specs, defaults)
+                return replace(found, protected=(*found.protected, *more))
+
             return cls._of(parts, None, journal, clock, files, artifacts, telemetry)
         except BaseException:
             if isinstance(opened, Store):
@@ -420,7 +429,10 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Configuration, Pat
 
 
 def read_parts(
-    path: str | os.PathLike[str], workspace: str | os.PathLike[str] | None = None, specs: Iterable[ToolSpec] = ()
+    path: str | os.PathLike[str],
+    workspace: str | os.PathLike[str] | None = None,
+    specs: Iterable[ToolSpec] = (),
+    defaults: manifests.Manifest | None = None,
 ) -> Parts:
     """Everything that a configuration names, narrowed by a workspace's file if there is one.
 
@@ -435,6 +447,9 @@ def read_parts(
     manifest = Manifest.parse(inline, str(path)).joined(specs)
     for name in configuration.manifest:
         manifest = manifest.joined(Manifest.load(folder / name), str(folder / name))
+    if defaults is not None:
+        known = manifest.specs
+        manifest = manifest.joined([spec for spec in defaults if spec.id not in known], "the host's own tools")
     if not len(manifest):
         raise ConfigurationError(f'{path}: no tool is declared; write [tools.NAME], or manifest = ["tools.toml"]')
     policies = [folder / one for one in configuration.policies]

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from interlock.errors import Bug, Refused
-from interlock.gate import steps
+from interlock.gate import late, steps
 from interlock.gate.artifact_steps import carried_by
 from interlock.gate.conversation import Conversation, Ledger
 from interlock.gate.drivers import Run, World, adrive, drive, spread
@@ -96,6 +96,20 @@ class Guard:
         """Like :meth:`observe`, for ports that must be awaited."""
         allowed = self._pending(ticket, call_id)
         return await adrive(steps.observe(self.conversation.id, allowed, _result(result)), self._current().world)
+
+    def take_up(self, call: Call, number: int = 0) -> Ticket:
+        """The ticket of a call that was decided elsewhere, such as in another process, to :meth:`observe` its result.
+
+        Args:
+            call: as it ran, with the id that the result will be observed under.
+            number: of its decision; 0 for a call that ran without one, whose labels join all the same.
+
+        Raises:
+            Refused: the call is malformed.
+            JournalUnavailable, MemoryUnavailable: what it wrote could not be labelled.
+        """
+        now = self._current()
+        return drive(late.taken_up(self.conversation.id, call, number, now.rules), now.world)
 
     def preview(self, call: Call, *siblings: Call) -> Decision:
         """What would be decided now. A dry run: nothing is recorded or put in flight."""

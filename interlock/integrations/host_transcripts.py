@@ -1,0 +1,69 @@
+"""What a host's own record of a session tells: ids of calls that were answered in it, and sessions that it came from.
+
+Only keys are read, and only to learn that something was there: a stranger's text inside a result is escaped in the
+file, and if a stranger could write one of these keys he would only add labels.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Final
+
+MAX_TRANSCRIPT: Final = 256 << 20
+MAX_IDS: Final = 100_000
+PROVIDERS: Final = "srvtoolu_"  # calls that the provider runs itself; no hook sees them
+
+_ANSWERED: Final = re.compile(rb'(?<!\\)"(?:tool_use_id|call_id)"\s*:\s*"([^"\\]{1,256})"')
+_SESSION: Final = re.compile(rb'(?<!\\)"(?:sessionId|session_id)"\s*:\s*"([^"\\]{1,400})"')
+_SPOKEN: Final = re.compile(
+    rb'(?<!\\)"(?:type|role)"\s*:\s*"(?:assistant|tool_result|function_call_output|gemini|model)"'
+    rb'|(?<!\\)"isCompactSummary"\s*:\s*true|(?<!\\)"toolCalls"\s*:'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a transcript tells.
+
+    Attributes:
+        there: is there one at all?
+        whole: could all of it be read?
+        calls: ids of calls that have a result in it.
+        sessions: names of the sessions that its lines came from.
+        spoken: does anybody but the person say something in it?
+    """
+
+    there: bool = False
+    whole: bool = True
+    calls: frozenset[str] = frozenset()
+    sessions: frozenset[str] = frozenset()
+    spoken: bool = False
+
+
+def trace(path: str) -> Trace:
+    """Read a transcript. Never raises: what can't be read is a transcript of which nothing is known."""
+    if not path:
+        return Trace()
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        return Trace()
+    except (OSError, ValueError):
+        return Trace(there=True, whole=False)
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            if not os.path.isfile(path) or os.fstat(descriptor).st_size > MAX_TRANSCRIPT:
+                return Trace(there=True, whole=False)
+            data = file.read(MAX_TRANSCRIPT + 1)
+    except (OSError, ValueError):
+        return Trace(there=True, whole=False)
+    calls = frozenset(map(_said, _ANSWERED.findall(data)))
+    sessions = frozenset(map(_said, _SESSION.findall(data)))
+    few = len(data) <= MAX_TRANSCRIPT and len(calls) + len(sessions) <= MAX_IDS
+    return Trace(True, few, calls, sessions, bool(_SPOKEN.search(data)))
+
+
+def _said(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
