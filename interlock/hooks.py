@@ -22,7 +22,7 @@ from interlock.gate.conversation import Conversation
 from interlock.gate.guard import Guard
 from interlock.integrations import coding_agents as said
 from interlock.integrations.coding_agents import PROTOCOLS, Event, Reply
-from interlock.integrations.host_transcripts import PROVIDERS, trace
+from interlock.integrations.host_transcripts import PROVIDERS, Place, read_on, trace
 from interlock.model.calls import Call, call_digest
 from interlock.model.canonical import pack
 from interlock.model.decisions import Verdict
@@ -44,6 +44,7 @@ READERS: Final = {"claude-code": ("Read", "file_path"), "gemini": ("read_file", 
 _PAGES: Final = apply(State(), Opened("", "", labels=(Label("untrusted:web"),)))
 INDEX: Final = ".hooks"
 ASKED: Final = "asked"
+MAX_REMEMBERED: Final = 1000
 
 
 class HostFiles:
@@ -91,6 +92,7 @@ class Desk:
         self._files = HostFiles()
         self._locks: dict[str, Interlock] = {}
         self._opening = threading.Lock()
+        self._read: dict[str, Place] = {}
 
     @property
     def fresh(self) -> bool:
@@ -216,62 +218,72 @@ class Desk:
 
     def _conversation(self, host: str, event: Event) -> Conversation:
         conversations = Conversations(self._store, host)
-        known = self._index.conversation(host, event.session)
+        known, sure = self._index.conversation(host, event.session)
         if not known:
             return self._unknown(host, event, conversations)
         stored = conversations.load(known)
         if stored.damage:
             self._index.move(host, event.session, stored.conversation.id)
-        if event.kind in ("start", "prompt"):
-            self._compared(host, event, stored.conversation, conversations)
+        self._compared(host, event, stored.conversation, conversations, sure=sure)
         return stored.conversation
 
-    def _compared(self, host: str, event: Event, conversation: Conversation, conversations: Conversations) -> None:
-        """Are there results in the transcript that came while no hook was there?"""
-        found = trace(event.transcript)
-        if not PROTOCOLS[host].ids or not found.there:
-            return
-        owners = self._index.known(host, found.calls)
-        for other in sorted({one for some in owners.values() for one in some} - {conversation.id}):
+    def _compared(
+        self, host: str, event: Event, conversation: Conversation, conversations: Conversations, *, sure: bool
+    ) -> None:
+        """What else is in the session than what passed here: results that came while no hook ran, or, in a fork, those
+        of the session that it was forked from. A host may write the transcript of a fork after its first prompt."""
+        found, place = read_on(event.transcript, self._read.get(event.transcript, Place()))
+        owners = self._index.known(host, found.calls) if PROTOCOLS[host].ids else {}
+        others = sorted({one for some in owners.values() for one in some} - {conversation.id})
+        for other in others:
             conversation.learn(conversations.load(other).conversation.state, other)
-        missing = found.calls - owners.keys()
+        missing = found.calls - owners.keys() if PROTOCOLS[host].ids else frozenset[str]()
         self._strangers(host, conversation, missing, whole=found.whole)
+        if not sure and event.kind != "prompt":
+            if not others:
+                conversation.learn(_STRANGER, "a session whose beginning nobody saw")
+            self._index.move(host, event.session, conversation.id)
+        # Only now: what could not be recorded is read again.
+        self._read[event.transcript] = place
+        if len(self._read) > MAX_REMEMBERED:
+            self._read.clear()
 
     def _strangers(self, host: str, conversation: Conversation, calls: Iterable[str], *, whole: bool = True) -> None:
         """Results of calls that nobody here knows had any labels there are; those that the provider ran are pages."""
         calls = set(calls)
-        if not calls and whole:
-            return
         ours = {one for one in calls if not one.startswith(PROVIDERS)}
         if ours or not whole:
             conversation.learn(_STRANGER, "calls that nobody knows")
         elif calls:
             conversation.learn(_PAGES, "tools of the provider")
-        for one in calls:
+        for one in sorted(calls):
             self._index.note(host, conversation.id, one, 0, "")
 
     def _unknown(self, host: str, event: Event, conversations: Conversations) -> Conversation:
-        """A session that nobody knows: new and clean, or a fork, if its transcript says so; else every leg."""
+        """A session that nobody knows: new and clean, or a fork, if that is certain; else every leg.
+
+        A prompt alone says nothing: hosts fork under the old name, and go on under a new one. Nothing can be done by
+        the answer to a prompt before the next event, and that one is held against the transcript.
+        """
         found = trace(event.transcript)
-        owners = self._index.known(host, found.calls)
-        parents = {one for some in owners.values() for one in some}
-        for session in found.sessions:
-            parent = self._index.conversation(host, session)
-            parents |= {parent} if parent else set()
-        begins = event.kind == "prompt" or (event.kind == "start" and event.source in ("", "startup", "clear"))
+        owners = self._index.known(host, found.calls) if PROTOCOLS[host].ids else {}
+        parents = sorted({one for some in owners.values() for one in some})
+        started = event.kind == "start" and event.source in ("startup", "clear")
+        sure = True
         if parents:
-            first, *others = sorted(parents)
-            conversation = conversations.load(first).conversation.fork()
-            for other in others:
+            conversation = conversations.load(parents[0]).conversation.fork()
+            for other in parents[1:]:
                 conversation.learn(conversations.load(other).conversation.state, other)
         else:
             conversation = Conversation(namespace=host)
-            if found.spoken or (not found.there and not begins):
-                conversation.learn(_STRANGER, "a session that nobody knows")
+            if event.kind == "prompt" and not found.calls:
+                sure = False
+            elif found.spoken or not started:
+                conversation.learn(_STRANGER, "a session whose beginning nobody saw")
         conversations.keep(conversation)
-        missing = found.calls - owners.keys() if PROTOCOLS[host].ids else set()
+        missing = found.calls - owners.keys() if PROTOCOLS[host].ids else frozenset[str]()
         self._strangers(host, conversation, missing, whole=found.whole)
-        chosen = self._index.begin(host, event.session, conversation.id)
+        chosen = self._index.begin(host, event.session, conversation.id, sure=sure)
         if chosen != conversation.id:  # another process was faster: that one counts
             return conversations.load(chosen).conversation
         return conversation

@@ -13,6 +13,7 @@ from typing import Final
 
 MAX_TRANSCRIPT: Final = 256 << 20
 MAX_IDS: Final = 100_000
+OVERLAP: Final = 1024  # a key and its value may lie across the place where reading ended
 PROVIDERS: Final = "srvtoolu_"  # calls that the provider runs itself; no hook sees them
 
 _ANSWERED: Final = re.compile(rb'(?<!\\)"(?:tool_use_id|call_id)"\s*:\s*"([^"\\]{1,256})"')
@@ -42,7 +43,30 @@ class Trace:
     spoken: bool = False
 
 
-def trace(path: str) -> Trace:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a transcript was read. Hosts only add to them; one that was replaced is read from its beginning."""
+
+    inode: int = 0
+    offset: int = 0
+
+
+def read_on(path: str, known: Place) -> tuple[Trace, Place]:
+    """What is new in a transcript. Never raises: what can't be read is a transcript of which nothing is known."""
+    try:
+        found = os.stat(path) if path else None
+    except (OSError, ValueError):
+        found = None
+    if found is None:
+        return trace(path), Place()
+    start = known.offset if found.st_ino == known.inode and found.st_size >= known.offset else 0
+    if start and start == found.st_size:
+        return Trace(there=True), known
+    seen = trace(path, start)
+    return seen, Place(found.st_ino, found.st_size) if seen.whole else Place()
+
+
+def trace(path: str, start: int = 0) -> Trace:
     """Read a transcript. Never raises: what can't be read is a transcript of which nothing is known."""
     if not path:
         return Trace()
@@ -56,6 +80,7 @@ def trace(path: str) -> Trace:
         with os.fdopen(descriptor, "rb") as file:
             if not os.path.isfile(path) or os.fstat(descriptor).st_size > MAX_TRANSCRIPT:
                 return Trace(there=True, whole=False)
+            file.seek(max(0, start - OVERLAP))
             data = file.read(MAX_TRANSCRIPT + 1)
     except (OSError, ValueError):
         return Trace(there=True, whole=False)

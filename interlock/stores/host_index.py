@@ -18,7 +18,8 @@ from interlock.errors import JournalUnavailable
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS sessions (
-    host TEXT NOT NULL, session TEXT NOT NULL, conversation TEXT NOT NULL, PRIMARY KEY (host, session)
+    host TEXT NOT NULL, session TEXT NOT NULL, conversation TEXT NOT NULL, sure INTEGER NOT NULL,
+    PRIMARY KEY (host, session)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS calls (
     place INTEGER PRIMARY KEY, host TEXT NOT NULL, conversation TEXT NOT NULL, call TEXT NOT NULL,
@@ -69,12 +70,16 @@ class HostIndex:
         except (OSError, sqlite3.Error) as error:
             raise JournalUnavailable(f"{self.path}: {error}") from error
 
-    def conversation(self, host: str, session: str) -> str:
-        """The conversation of a session, or nothing. Raises JournalUnavailable."""
-        rows = self._rows("SELECT conversation FROM sessions WHERE host = ? AND session = ?", (host, session))
-        return str(rows[0][0]) if rows else ""
+    def conversation(self, host: str, session: str) -> tuple[str, bool]:
+        """The conversation of a session, or nothing; and whether it is known where it began.
 
-    def begin(self, host: str, session: str, conversation: str) -> str:
+        Raises:
+            JournalUnavailable: it could not be read.
+        """
+        rows = self._rows("SELECT conversation, sure FROM sessions WHERE host = ? AND session = ?", (host, session))
+        return (str(rows[0][0]), bool(rows[0][1])) if rows else ("", False)
+
+    def begin(self, host: str, session: str, conversation: str, *, sure: bool) -> str:
         """Say which conversation a session is; of two who say it at once the first one counts.
 
         Returns:
@@ -83,12 +88,12 @@ class HostIndex:
         Raises:
             JournalUnavailable: not on record.
         """
-        self._rows("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", (host, session, conversation))
-        return self.conversation(host, session)
+        self._rows("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?, ?)", (host, session, conversation, sure))
+        return self.conversation(host, session)[0]
 
     def move(self, host: str, session: str, conversation: str) -> None:
-        """A session goes on in another conversation, which knows at least as much. Raises JournalUnavailable."""
-        self._rows("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", (host, session, conversation))
+        """A session goes on in this conversation, which knows as much as it must. Raises JournalUnavailable."""
+        self._rows("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, 1)", (host, session, conversation))
 
     def note(self, host: str, conversation: str, call: str, number: int, content: str) -> None:
         """Remember a call that was decided. Durable when it returns. Raises JournalUnavailable."""
