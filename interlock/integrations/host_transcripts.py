@@ -13,14 +13,16 @@ from typing import Final
 
 MAX_TRANSCRIPT: Final = 256 << 20
 MAX_IDS: Final = 100_000
-OVERLAP: Final = 1024  # a key and its value may lie across the place where reading ended
 PROVIDERS: Final = "srvtoolu_"  # calls that the provider runs itself; no hook sees them
 
-_ANSWERED: Final = re.compile(rb'(?<!\\)"(?:tool_use_id|call_id)"\s*:\s*"([^"\\]{1,256})"')
+_ANSWERED: Final = re.compile(rb'(?<!\\)"tool_use_id"\s*:\s*"([^"\\]{1,256})"')
+# Where a call and its result both say `call_id`, those of results count: the call that is asked about stands there too.
+_OUTPUT: Final = re.compile(rb'^.*(?<!\\)"type"\s*:\s*"[a-z_]+_call_output".*$', re.MULTILINE)
+_ITS_CALL: Final = re.compile(rb'(?<!\\)"call_id"\s*:\s*"([^"\\]{1,256})"')
 _SESSION: Final = re.compile(rb'(?<!\\)"(?:sessionId|session_id)"\s*:\s*"([^"\\]{1,400})"')
 _SPOKEN: Final = re.compile(
-    rb'(?<!\\)"(?:type|role)"\s*:\s*"(?:assistant|tool_result|function_call_output|gemini|model)"'
-    rb'|(?<!\\)"isCompactSummary"\s*:\s*true|(?<!\\)"toolCalls"\s*:'
+    rb'(?<!\\)"type"\s*:\s*"(?:assistant|tool_result|function_call_output|gemini)"'
+    rb'|(?<!\\)"role"\s*:\s*"(?:assistant|model)"|(?<!\\)"isCompactSummary"\s*:\s*true|(?<!\\)"toolCalls"\s*:'
 )
 
 
@@ -34,6 +36,7 @@ class Trace:
         calls: ids of calls that have a result in it.
         sessions: names of the sessions that its lines came from.
         spoken: does anybody but the person say something in it?
+        end: where its last whole line ends.
     """
 
     there: bool = False
@@ -41,6 +44,7 @@ class Trace:
     calls: frozenset[str] = frozenset()
     sessions: frozenset[str] = frozenset()
     spoken: bool = False
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def read_on(path: str, known: Place) -> tuple[Trace, Place]:
     if start and start == found.st_size:
         return Trace(there=True), known
     seen = trace(path, start)
-    return seen, Place(found.st_ino, found.st_size) if seen.whole else Place()
+    return seen, Place(found.st_ino, seen.end) if seen.whole else Place()
 
 
 def trace(path: str, start: int = 0) -> Trace:
@@ -80,14 +84,18 @@ def trace(path: str, start: int = 0) -> Trace:
         with os.fdopen(descriptor, "rb") as file:
             if not os.path.isfile(path) or os.fstat(descriptor).st_size > MAX_TRANSCRIPT:
                 return Trace(there=True, whole=False)
-            file.seek(max(0, start - OVERLAP))
+            file.seek(start)
             data = file.read(MAX_TRANSCRIPT + 1)
     except (OSError, ValueError):
         return Trace(there=True, whole=False)
-    calls = frozenset(map(_said, _ANSWERED.findall(data)))
+    found = _ANSWERED.findall(data)
+    for line in _OUTPUT.findall(data) if b"_call_output" in data else ():
+        found += _ITS_CALL.findall(line)
+    calls = frozenset(map(_said, found))
     sessions = frozenset(map(_said, _SESSION.findall(data)))
     few = len(data) <= MAX_TRANSCRIPT and len(calls) + len(sessions) <= MAX_IDS
-    return Trace(True, few, calls, sessions, bool(_SPOKEN.search(data)))
+    end = start + data.rfind(b"\n") + 1
+    return Trace(True, few, calls, sessions, bool(_SPOKEN.search(data)), end)
 
 
 def _said(data: bytes) -> str:

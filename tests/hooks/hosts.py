@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -53,12 +54,15 @@ class Ran:
         return str(found) if reason else "broken"
 
 
+_NUMBERS = count(1)
+
+
 @dataclass
 class Session:
     """One session of a host, which makes its events."""
 
     host: str
-    name: str = "s-1"
+    name: str = field(default_factory=lambda: f"new-{next(_NUMBERS)}")
     transcript: str = ""
     calls: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
