@@ -38,10 +38,17 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         "check": Listed(
             "interlock.cli.check:check", "Check a configuration: what would not load, and what looks wrong."
         ),
+        "doctor": Listed(
+            "interlock.cli.doctor:doctor", "Check package, configuration, store, clock and the hooks of coding agents."
+        ),
         "explain": Listed(
             "interlock.cli.explain:explain", "Say why a call was decided as it was, and what would lift it."
         ),
         "init": Listed("interlock.cli.init:init", "Write a starter: configuration, a control, its test, a scenario."),
+        "hook": Listed("interlock.cli.hook:hook", "Answer one event of a coding agent, as its hook."),
+        "install": Listed(
+            "interlock.cli.install:install", "Put Interlock in front of a coding agent, and prove that it holds."
+        ),
         "journal": Listed(
             "interlock.cli.journal:journal",
             "Verify journals, keep their heads, shorten them, export decisions and spans.",
