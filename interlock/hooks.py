@@ -145,6 +145,8 @@ class Desk:
             return self._after(host, event, guard)
         if event.kind == "prompt":
             self._prompted(host, event, guard)
+        if event.kind == "stop" and event.text:
+            return self._shown(event, guard)
         return said.proceed()
 
     # --- calls ------------------------------------------------------------------------------------------------------
@@ -213,6 +215,12 @@ class Desk:
             return
         tool, argument = reader
         guard.observe(guard.take_up(Call(tool, {argument: name.rstrip(".,;!?")}, "mention")), "mention", ToolResult(""))
+
+    def _shown(self, event: Event, guard: Guard) -> Reply:
+        """The host tells us at the end of a turn, when its text is on the screen: too late to stop it, in time to have
+        it on record and to tell the model once not to do it again."""
+        shown = guard.render(event.text)
+        return said.proceed() if shown.whole or event.again else said.object_to_text(shown.outcome.for_model)
 
     # --- whose conversation this is ---------------------------------------------------------------------------------
 

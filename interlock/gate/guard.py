@@ -15,6 +15,7 @@ from interlock.gate.artifact_steps import carried_by
 from interlock.gate.conversation import Conversation, Ledger
 from interlock.gate.drivers import Run, World, adrive, drive, spread
 from interlock.gate.steps import Rules
+from interlock.model import render
 from interlock.model.artifacts import KINDS
 from interlock.model.calls import Call
 from interlock.model.carried import Carried
@@ -39,6 +40,19 @@ class Active:
 
     world: World
     rules: Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What may be shown of a text: all of it, or what is left without anything that leads somewhere."""
+
+    text: str
+    outcome: Outcome
+
+    @property
+    def whole(self) -> bool:
+        """May it be shown as it was written?"""
+        return bool(self.outcome.executed)
 
 
 class Guard:
@@ -110,6 +124,29 @@ class Guard:
         """
         now = self._current()
         return drive(late.taken_up(self.conversation.id, call, number, now.rules), now.world)
+
+    def render(self, text: str) -> Shown:
+        """Ask before the assistant's text is shown: what it would load, or offer to click, are destinations of a send.
+
+        Decided and journalled like any call, as the tool ``interlock/render``; the operator may declare that tool
+        otherwise. Streams must wait for it: half of a picture's address is an address.
+
+        Raises:
+            Refused: no text.
+        """
+        if type(text) is not str:
+            raise Refused("render takes the text that would be shown")
+        now = self._current()
+        rules = now.rules
+        if render.RENDER not in rules.manifest.specs:
+            rules = replace(rules, manifest=rules.manifest.joined([render.spec()]))
+        call = Call(render.RENDER.name, render.arguments(text), "render", render.RENDER.server)
+        ticket = self._noted(drive(steps.propose(self.conversation.id, (call,), rules), now.world))
+        (outcome,) = ticket.outcomes.values()
+        if not ticket.allowed:
+            return Shown(render.inert(text), outcome)
+        done = self.observe(ticket, outcome.call_id, ToolResult("", external=False))
+        return Shown(text if done.error is None else render.inert(text), done)
 
     def preview(self, call: Call, *siblings: Call) -> Decision:
         """What would be decided now. A dry run: nothing is recorded or put in flight."""

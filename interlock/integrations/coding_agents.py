@@ -290,6 +290,12 @@ def _answer(host: str, event: Event, verdict: Literal["ask", "deny"], reason: st
     return Reply(0, json.dumps(answer))
 
 
+def object_to_text(reason: str) -> Reply:
+    """The assistant's text led somewhere: it is asked to say it again without that."""
+    why = f"{reason} What was just written held addresses or links of this sort; say it again without them."
+    return Reply(0, json.dumps({"decision": "block", "reason": why}))
+
+
 def object_to_result(host: str, reason: str) -> Reply:
     """A result must not be used. Whether the host still shows it to the model is the host's."""
     if host == "cursor":

@@ -48,6 +48,7 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
                 "SubagentStart",
                 "SubagentStop",
                 "PreCompact",
+                "Stop",
             ),
         ),
         "codex": Form(
