@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -90,7 +91,8 @@ class Server:
         self._counter = counter
         self._idle = idle
         self._stamp = hook.stamp()
-        self._room = threading.Semaphore(AT_ONCE)
+        # Threads are kept: each of them loads an engine of its own when it first asks one.
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="interlock-hook")
         self._last = time.monotonic()
         self._stale = False
 
@@ -114,8 +116,7 @@ class Server:
             except TimeoutError:
                 continue
             self._last = time.monotonic()
-            self._room.acquire()
-            threading.Thread(target=self._serve, args=(line,), daemon=True).start()
+            self._pool.submit(self._serve, line)
 
     def _wanted(self) -> bool:
         try:
@@ -140,8 +141,6 @@ class Server:
                 line.sendall(reply_bytes(self._counter.answer(header, body)))
         except (OSError, ValueError, KeyError, TypeError):
             pass  # nobody is told anything, which is a refusal
-        finally:
-            self._room.release()
 
 
 def listen(address: str, configuration: str, ready: int, idle: float) -> None:
@@ -171,6 +170,7 @@ def listen(address: str, configuration: str, ready: int, idle: float) -> None:
                 os.unlink(address)
         except OSError:
             pass
+        os._exit(0)  # whatever still hangs in a thread: nobody waits for it any more
 
 
 def _wait_for(address: str) -> None:

