@@ -1,8 +1,7 @@
 """What the events of coding agents mean to the gate: the desk behind ``interlock-hook``.
 
-One session of a host is one conversation, sub-agents included: they work with everything that it holds, and whatever
-they bring is there at once. A session that nobody knows is recognised by the calls in its transcript; what can't be
-recognised has every leg.
+One session of a host is one conversation. Its sub-agents are forks of it that share all labels with it, both ways, at
+once. A session that nobody knows is recognised by the calls in its transcript; what can't be recognised has every leg.
 """
 
 from __future__ import annotations
@@ -136,18 +135,46 @@ class Desk:
             return said.failed(f"the hook failed ({type(error).__name__})")
 
     def _answered(self, host: str, event: Event) -> Reply:
-        if event.kind == "other":
+        if event.kind == "other" and not event.agent:
             return said.proceed()
-        guard = self.lock(host).guard(self._conversation(host, event))
-        if event.kind == "before":
-            return self._before(host, event, guard)
-        if event.kind in ("after", "failed"):
-            return self._after(host, event, guard)
+        conversation = self._conversation(host, event)
+        if event.agent:
+            child = self._child(host, event, conversation)  # with its first event, whatever that is
+            try:
+                calls = event.kind in ("before", "after", "failed")
+                return self._called(host, event, self.lock(host).guard(child)) if calls else said.proceed()
+            finally:
+                # INVARIANT: what a sub-agent brings, or may bring, is in its session before the host hears anything.
+                conversation.learn(child.state, f"sub-agent {child.id}")
+        guard = self.lock(host).guard(conversation)
+        if event.kind in ("before", "after", "failed"):
+            return self._called(host, event, guard)
         if event.kind == "prompt":
             self._prompted(host, event, guard)
         if event.kind == "stop" and event.text:
             return self._shown(event, guard)
         return said.proceed()
+
+    def _called(self, host: str, event: Event, guard: Guard) -> Reply:
+        if event.kind == "before":
+            return self._before(host, event, guard)
+        return self._after(host, event, guard)
+
+    def _child(self, host: str, event: Event, conversation: Conversation) -> Conversation:
+        """The conversation of a sub-agent: it begins as its session stands, and hears whatever that learns. What is
+        typed in the session later was not said to it."""
+        conversations = Conversations(self._store, host)
+        names, name = f"{host} agents", f"{event.session}\n{event.agent}"
+        known, _ = self._index.conversation(names, name)
+        if not known:
+            child = conversation.fork()
+            conversations.keep(child)
+            known = self._index.begin(names, name, child.id, sure=True)
+            if known == child.id:
+                return child
+        child = conversations.load(known).conversation
+        child.learn(conversation.state, conversation.id)
+        return child
 
     # --- calls ------------------------------------------------------------------------------------------------------
 
@@ -204,8 +231,6 @@ class Desk:
     # --- what is said -----------------------------------------------------------------------------------------------
 
     def _prompted(self, host: str, event: Event, guard: Guard) -> None:
-        if event.agent:
-            return  # the task of a sub-agent was written by a model
         for quoted, plain in _MENTION.findall(event.text):
             self._mentioned(host, quoted or plain, guard)
         if event.text:

@@ -80,10 +80,17 @@ MUTATIONS = [
         HOOKS,
     ),
     Mutation(
+        "what a sub-agent brings stays with it",
+        "interlock/hooks.py",
+        'conversation.learn(child.state, f"sub-agent {child.id}")',
+        "pass",
+        HOOKS,
+    ),
+    Mutation(
         "the task of a sub-agent is typed",
         "interlock/hooks.py",
-        "        if event.agent:\n            return",
-        "        if False:\n            return",
+        "if calls else said.proceed()",
+        "if calls else self._prompted(host, event, self.lock(host).guard(conversation)) or said.proceed()",
         HOOKS,
     ),
     Mutation(
