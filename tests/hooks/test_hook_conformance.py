@@ -66,24 +66,18 @@ class Hooked:
     def resume(self) -> None:
         self._ask(self.session.begin("resume"))
 
-    def spawn(self, task: str) -> Hooked:
-        number = next(NUMBERS)
-        child = Hooked(self.desk, self.host, self.kit, session=self.session, agent=f"a-{number}")
-        child._ask(self.session.event(NAMES[self.host][2], prompt=task))
-        return child
-
     def join(self, child: Hooked) -> None:
         pass
 
     def fork(self) -> Hooked:
         if not self.answered or self.host not in ("claude-code", "codex"):
             fork = Session(self.host, f"c-{next(NUMBERS)}")
-            made = Hooked(self.desk, self.host, self.kit, session=fork)
+            made = type(self)(self.desk, self.host, self.kit, session=fork)
             made._ask(fork.begin("resume"))
             return made
         path = self.kit.folder / f"fork-{next(NUMBERS)}.jsonl"
         fork = Session(self.host, f"c-{next(NUMBERS)}", str(path))
-        made = Hooked(self.desk, self.host, self.kit, session=fork)
+        made = type(self)(self.desk, self.host, self.kit, session=fork)
         made.answered = [*self.answered]
         made._ask(fork.prompt("go on"))
         lines = [{"type": "tool_result", "tool_use_id": one} for one in self.answered]
@@ -95,6 +89,17 @@ class Hooked:
     def taint(self) -> list[str]:
         conversation, _ = self.desk._index.conversation(self.host, self.session.name)
         return [str(one) for one in self.desk._store.within(self.host).state(conversation).exposure]
+
+
+class HookedSession(Hooked):
+    """The session itself. Only it starts sub-agents here: no host says whose sub-agent one is, so one that a sub-agent
+    started begins as the session stands (ADR 0098)."""
+
+    def spawn(self, task: str) -> Hooked:
+        number = next(NUMBERS)
+        child = Hooked(self.desk, self.host, self.kit, session=self.session, agent=f"a-{number}")
+        child._ask(self.session.event(NAMES[self.host][2], prompt=task))
+        return child
 
 
 _LOCKS: dict[tuple[int, str], Any] = {}
@@ -111,5 +116,5 @@ def desk() -> Iterator[Desk]:
 
 @pytest.mark.parametrize("host", ["claude-code", "codex", "gemini", "cursor"], ids=stable)
 def test_nothing_leaks_through_a_hook(desk: Desk, host: str) -> None:
-    report = check_integration(lambda kit: Hooked(desk, host, kit), examples=EXAMPLES)
+    report = check_integration(lambda kit: HookedSession(desk, host, kit), examples=EXAMPLES)
     assert report.examples >= 5

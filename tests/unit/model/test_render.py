@@ -39,6 +39,8 @@ SPELLINGS = [
     "<style>@import 'https://evil.test/x'</style>",
     "&#60;img src=https&colon;//evil.test/x&#62;",
     "![](https&#58;//evil.test/x)",
+    "".join(f"&#{ord(one)};" for one in "https://evil.test/x"),
+    "".join(f"&amp;#{ord(one)};" for one in "https://evil.test/x"),
     "![](https\\://evil.test/x)",
     "![](ｈｔｔｐｓ：／／ｅｖｉｌ．ｔｅｓｔ／ｘ)",
     "![](https://ev\u200bil.test/x)",
