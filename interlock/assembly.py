@@ -242,6 +242,8 @@ class Interlock:
         artifacts: Artifacts | None = None,
         telemetry: Telemetry | None = None,
         approver: Approver | None = None,
+        defaults: manifests.Manifest | None = None,
+        protected: Iterable[str | os.PathLike[str]] = (),
     ) -> Self:
         """Build from the operator's ``interlock.toml``.
 
@@ -250,6 +252,8 @@ class Interlock:
             journal: instead of the one that the file names. A reload never opens another one.
             telemetry: instead of the collector that the file names; the same holds for it.
             approver: instead of the channel that the file names. A reload never opens another one.
+            defaults: specs of a host's own tools; what the file declares itself stands in their place.
+            protected: more files and folders that only Interlock's operator may change.
 
         Raises:
             Misconfigured: any file is wrong, or the store was not migrated; nothing was built.
@@ -267,7 +271,12 @@ class Interlock:
         if journal is None:
             opened = journal = opened_store(chosen.journal, folder) if chosen.journal is not None else None
         try:
-            parts = lambda: read_parts(operators, narrowing, specs)  # noqa: E731 - read anew by each reload
+            more = _paths("protected", protected)
+
+            def parts() -> Parts:  # read anew by each reload
+                found = read_parts(operators, narrowing, specs, defaults)
+                return replace(found, protected=(*found.protected, *more))
+
             self = cls._of(parts, None, journal, clock, files, artifacts, telemetry)
             self._asking(chosen.approvals, folder, approver)
             return self
@@ -330,6 +339,7 @@ class Interlock:
             if approver is None:
                 approver = approver_of(choice, folder, self.journal, self._questions, self._world[1])
         self._approving(approver, rules)
+        self._active = self._assembled()
 
     @property
     def telemetry(self) -> Telemetry | None:
@@ -576,7 +586,10 @@ def read_configuration(path: str | os.PathLike[str]) -> tuple[Configuration, Pat
 
 
 def read_parts(
-    path: str | os.PathLike[str], workspace: str | os.PathLike[str] | None = None, specs: Iterable[ToolSpec] = ()
+    path: str | os.PathLike[str],
+    workspace: str | os.PathLike[str] | None = None,
+    specs: Iterable[ToolSpec] = (),
+    defaults: manifests.Manifest | None = None,
 ) -> Parts:
     """Everything that a configuration names, narrowed by a workspace's file if there is one.
 
@@ -591,6 +604,9 @@ def read_parts(
     manifest = Manifest.parse(inline, str(path)).joined(specs)
     for name in configuration.manifest:
         manifest = manifest.joined(Manifest.load(folder / name), str(folder / name))
+    if defaults is not None:
+        known = manifest.specs
+        manifest = manifest.joined([spec for spec in defaults if spec.id not in known], "the host's own tools")
     if not len(manifest):
         raise ConfigurationError(f'{path}: no tool is declared; write [tools.NAME], or manifest = ["tools.toml"]')
     policies = [folder / one for one in configuration.policies]

@@ -65,6 +65,10 @@ TRIFECTAS = "tests/unit/policy/test_trifectas.py"
 SCANS = "tests/unit/test_classify_commands.py -k"
 SESSION = "tests/faults/test_session_file.py tests/faults/test_session_crashes.py"
 
+HOOKS = "tests/hooks/test_hook_sessions.py"
+FAULTS = "tests/hooks/test_hook_faults.py"
+RENDER = "tests/unit/model/test_render.py"
+
 MUTATIONS = [
     # --- classifying
     Mutation(
@@ -178,6 +182,126 @@ MUTATIONS = [
         '[tools.slack_post_message]\nreturns = ["private:chat"]\negress = "chosen"\n',
         '[tools.slack_post_message]\nreturns = ["private:chat"]\negress = "none"\n',
         "tests/catalog",
+    ),
+    # --- hooks of coding agents, and answers as sinks
+    Mutation(
+        "a fork that is clean",
+        "interlock/hooks.py",
+        'if not sure and event.kind != "prompt":',
+        "if False:",
+        HOOKS,
+    ),
+    Mutation(
+        "results that nobody saw bring nothing",
+        "interlock/hooks.py",
+        "if ours or not whole:",
+        "if not whole:",
+        HOOKS,
+    ),
+    Mutation(
+        "any first event begins a session",
+        "interlock/hooks.py",
+        "elif found.spoken or not started:",
+        "elif found.spoken:",
+        HOOKS,
+    ),
+    Mutation(
+        "what a sub-agent brings stays with it",
+        "interlock/hooks.py",
+        'conversation.learn(child.state, f"sub-agent {child.id}")',
+        "pass",
+        HOOKS,
+    ),
+    Mutation(
+        "the task of a sub-agent is typed",
+        "interlock/hooks.py",
+        "if calls else said.proceed()",
+        "if calls else self._prompted(host, event, self.lock(host).guard(conversation)) or said.proceed()",
+        HOOKS,
+    ),
+    Mutation(
+        "what the host asks about adds nothing",
+        "interlock/hooks.py",
+        "        if labels:\n            guard.admit",
+        "        if False:\n            guard.admit",
+        HOOKS,
+    ),
+    Mutation(
+        "joined names are parted at the first place",
+        "interlock/integrations/coding_agents.py",
+        'if found is None or "__" in f"{found[\'server\']}_" or "__" in f"_{found[\'tool\']}":',
+        "if found is None:",
+        HOOKS,
+    ),
+    Mutation(
+        "a question that may answer itself",
+        "interlock/integrations/coding_agents.py",
+        "if event.agent or event.mode not in PROTOCOLS[host].asks:",
+        "if event.agent:",
+        HOOKS,
+    ),
+    Mutation(
+        "an event that nobody knows is let pass",
+        "interlock/integrations/coding_agents.py",
+        "kind = protocol.events.get(name)",
+        'kind = protocol.events.get(name, "other")',
+        FAULTS,
+    ),
+    Mutation(
+        "the shell's way out is left away",
+        "interlock/integrations/host_reactions.py",
+        "return f\"{run} || {{ echo 'interlock: refused, the hook gave no decision' >&2; exit 2; }}\"",
+        'return run + " || exit 1"',
+        FAULTS,
+    ),
+    Mutation(
+        "a worker that stopped is taken for a yes",
+        "interlock/hook.py",
+        "    if code != 0 or not isinstance(out, str)",
+        "    if False and not isinstance(out, str)",
+        FAULTS,
+    ),
+    Mutation(
+        "a failed hook ends with another exit code",
+        "interlock/hook.py",
+        '_finish(2, b"", f"interlock: {text}',
+        '_finish(1, b"", f"interlock: {text}',
+        f"{FAULTS} -k arguments",
+    ),
+    Mutation(
+        "a worker that keeps what it had read",
+        "interlock/hook_worker.py",
+        "if self._desk is not None and not self._desk.fresh:",
+        "if False:",
+        FAULTS,
+    ),
+    Mutation(
+        "addresses inside addresses are not looked at",
+        f"{M}/render.py",
+        'rest = normal.partition("://")[2].partition("/")[2]',
+        'rest = ""',
+        RENDER,
+    ),
+    Mutation(
+        "entities are left as they are",
+        f"{M}/render.py",
+        "further = unescape(plain)",
+        "further = plain",
+        RENDER,
+    ),
+    Mutation(
+        "what nobody sees is nothing",
+        f"{M}/render.py",
+        "if _HIDDEN.search(text):",
+        "if False:",
+        RENDER,
+    ),
+    Mutation(
+        "a call that nobody foresaw labels nothing that it wrote",
+        f"{G}/tickets.py",
+        "if flight is None or flight.call != frozen.digest:",
+        "if False:",
+        "tests/hooks/test_hook_sessions.py",
     ),
     # --- a shortened journal
     Mutation("a beginning that no entry names", f"{M}/retention.py", "if base != BARE:", "if False:", RETENTION),

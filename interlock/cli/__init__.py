@@ -44,10 +44,17 @@ COMMANDS: Final[Mapping[str, Listed]] = MappingProxyType(
         "classify": Listed(
             "interlock.cli.classify:command", "Propose a manifest for the tools of an MCP server, from its list."
         ),
+        "doctor": Listed(
+            "interlock.cli.doctor:doctor", "Check package, configuration, store, clock and the hooks of coding agents."
+        ),
         "explain": Listed(
             "interlock.cli.explain:explain", "Say why a call was decided as it was, and what would lift it."
         ),
         "init": Listed("interlock.cli.init:init", "Write a starter: configuration, a control, its test, a scenario."),
+        "hook": Listed("interlock.cli.hook:hook", "Answer one event of a coding agent, as its hook."),
+        "install": Listed(
+            "interlock.cli.install:install", "Put Interlock in front of a coding agent, and prove that it holds."
+        ),
         "journal": Listed(
             "interlock.cli.journal:journal",
             "Verify journals, keep their heads, shorten them, export decisions and spans.",

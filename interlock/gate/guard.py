@@ -17,7 +17,8 @@ from interlock.gate.drivers import Run, World, adrive, drive, spread
 from interlock.gate.effects import Effect
 from interlock.gate.outbox import Outbox
 from interlock.gate.steps import Rules
-from interlock.gate.tickets import taken_up
+from interlock.gate.tickets import late, taken_up
+from interlock.model import render
 from interlock.model.artifacts import KINDS
 from interlock.model.calls import Call
 from interlock.model.carried import Carried
@@ -50,6 +51,19 @@ class Active:
 
     world: World
     rules: Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What may be shown of a text: all of it, or what is left without anything that leads somewhere."""
+
+    text: str
+    outcome: Outcome
+
+    @property
+    def whole(self) -> bool:
+        """May it be shown as it was written?"""
+        return bool(self.outcome.executed)
 
 
 class Guard:
@@ -181,21 +195,52 @@ class Guard:
         allowed = self._pending(ticket, call_id)
         return await adrive(steps.observe(self.conversation.id, allowed, _result(result)), self._current().world)
 
-    def take_up(self, call: Call, decided: Ruling) -> Ticket:
-        """The ticket of a call whose decision is on record, for a host whose processes come and go: one proposes, and
+    def take_up(self, call: Call, decided: Ruling | int = 0) -> Ticket:
+        """The ticket of a call that was decided elsewhere, for a host whose processes come and go: one proposes, and
         another one observes. Nothing is decided or recorded here.
 
         Args:
-            call: as it was proposed; its digest must be the one on record.
+            call: as it was proposed, or as it ran; its result is observed under its id.
+            decided: what is on record of it; the call's digest must be the one there. Of hosts that run calls
+                whatever we say, the number of the decision alone, or 0 if there was none: then the labels of another
+                call than the one decided join all the same, and what it wrote is labelled.
 
         Raises:
-            Refused: it was not allowed, or is another call.
+            Refused: it was not allowed, or is another call; or it is malformed.
+            JournalUnavailable, MemoryUnavailable: what it wrote could not be labelled.
         """
         now = self._current()
-        allowed = drive(taken_up(call, decided, now.rules), now.world)
-        name = str(allowed.call.tool)
-        pending = Outcome(name, decided.call_id, allowed.decision, decided.number, pending=True, is_error=False)
-        return Ticket(self.conversation.id, {decided.call_id: pending}, {decided.call_id: allowed})
+        if isinstance(decided, int):
+            allowed = drive(late(self.conversation.id, call, decided, now.rules), now.world)
+        else:
+            allowed = drive(taken_up(call, decided, now.rules), now.world)
+        pending = Outcome(
+            str(allowed.call.tool), allowed.call.id, allowed.decision, allowed.number, pending=True, is_error=False
+        )
+        return Ticket(self.conversation.id, {allowed.call.id: pending}, {allowed.call.id: allowed})
+
+    def render(self, text: str) -> Shown:
+        """Ask before the assistant's text is shown: what it would load, or offer to click, are destinations of a send.
+
+        Decided and journalled like any call, as the tool ``interlock/render``; the operator may declare that tool
+        otherwise. Streams must wait for it: half of a picture's address is an address.
+
+        Raises:
+            Refused: no text.
+        """
+        if type(text) is not str:
+            raise Refused("render takes the text that would be shown")
+        now = self._current()
+        rules = now.rules
+        if render.RENDER not in rules.manifest.specs:
+            rules = replace(rules, manifest=rules.manifest.joined([render.spec()]))
+        call = Call(render.RENDER.name, render.arguments(text), "render", render.RENDER.server)
+        ticket = self._noted(drive(steps.propose(self.conversation.id, (call,), rules), now.world))
+        (outcome,) = ticket.outcomes.values()
+        if not ticket.allowed:
+            return Shown(render.inert(text), outcome)
+        done = self.observe(ticket, outcome.call_id, ToolResult("", external=False))
+        return Shown(text if done.error is None else render.inert(text), done)
 
     def preview(self, call: Call, *siblings: Call) -> Decision:
         """What would be decided now. A dry run: nothing is recorded or put in flight.

@@ -23,6 +23,7 @@ from typing import Any, get_args, get_origin
 import pytest
 
 from interlock.cli import COMMANDS
+from interlock.integrations.host_reactions import FAULTS, REACTIONS, reaction
 from interlock.model import digests, entries
 from interlock.model.answers import MAX_REMEDIES
 from interlock.model.artifacts import KINDS
@@ -169,6 +170,14 @@ def meters() -> str:
     return "\n".join(["| metric | kind | labels | meaning |", "|---|---|---|---|", *rows])
 
 
+def hook_faults() -> str:
+    hosts = sorted(REACTIONS)
+    rows = [f"| what goes wrong | how the command ends | {' | '.join(hosts)} |", "|---|---|" + "---|" * len(hosts)]
+    for fault, ending in FAULTS.items():
+        rows.append(f"| {fault} | {ending.value} | {' | '.join(reaction(host, fault).value for host in hosts)} |")
+    return "\n".join(rows)
+
+
 # --- what the pages say -----------------------------------------------------------------------------------------------
 
 
@@ -193,6 +202,7 @@ GENERATED: list[tuple[str, str, Callable[[], str]]] = [
     ("settings.md", "address_book", kinds_of_the_address_book),
     ("writing-policies.md", "builtins", builtins),
     ("cli.md", "commands", commands),
+    ("hooks.md", "hook faults", hook_faults),
     ("journal.md", "attributes", attributes),
     ("serve.md", "meters", meters),
     ("classify.md", "catalogue", catalogue_table),
