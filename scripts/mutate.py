@@ -584,7 +584,7 @@ MUTATIONS = [
     Mutation(
         "calls that were only asked add their labels",
         f"{M}/state.py",
-        'if entry.verdict != "allow":',
+        "if not entry.runs:  # a call that does not run adds no label",
         'if entry.verdict == "deny":',
         "tests/laws/test_state.py",
     ),
@@ -698,8 +698,8 @@ MUTATIONS = [
     Mutation(
         "persons are asked in shadow mode",
         f"{G}/steps.py",
-        'if rules.mode == "shadow":\n            judgements',
-        "if False:\n            judgements",
+        'if rules.mode == "shadow" and not delivers:',
+        "if False:",
         SHADOW,
     ),
     Mutation(
@@ -1735,8 +1735,8 @@ MUTATIONS = [
     Mutation(
         "serve: run by the verdict alone",
         "interlock/serve/told.py",
-        '"run": decision.verdict is Verdict.ALLOW and one.pending and one.number > 0,',
-        '"run": decision.verdict is Verdict.ALLOW,',
+        '"run": decision.runs and one.pending and one.number > 0,',
+        '"run": decision.runs,',
         "tests/serve/test_calls.py tests/serve/test_http.py",
     ),
     Mutation(
@@ -2366,8 +2366,8 @@ MUTATIONS = [
     Mutation(
         "fallback: an older answer restores trust",
         "interlock/policy/opa.py",
-        "self._trusted = max(self._trusted, number)",
-        "self._trusted = next(self.numbers)",
+        "self._trust.answered = max(self._trust.answered, number)",
+        "self._trust.answered = number",
         FALLBACK,
     ),
     Mutation(
@@ -2903,8 +2903,8 @@ MUTATIONS = [
     Mutation(
         "what ends a grant leaves the version",
         f"{M}/state.py",
-        "version=max(state.version, before.version + 1))",
-        "version=state.version)",
+        "version = max(state.version, before.version + 1)",
+        "version = state.version",
         GRANTS,
     ),
     Mutation(
