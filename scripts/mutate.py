@@ -2711,7 +2711,7 @@ MUTATIONS = [
         f"{G}/approval_steps.py",
         "    if enough(this.state.denials, one.call.tool, shape):",
         "    if False:",
-        ONE_YES,
+        "tests/regressions/test_approvals_denials_in_new_shapes.py",
     ),
     Mutation(
         "a file that can't be read is approved",

@@ -155,7 +155,7 @@ def _on_record(
 ) -> Generator[Effect, Any, Answer | Reason]:
     """What stands in the journal in the end: this answer, nobody's, or the one that somebody else gave meanwhile."""
     said = "none" if answer is None else answer.verdict
-    by = why if answer is None else printable(answer.by)
+    by = printable(why if answer is None else answer.by)  # a channel's error may say anything
     for _ in range(2):
         state: State = yield LoadState(conversation)
         held = state.questions.get(question.id)

@@ -25,3 +25,12 @@ def test_a_new_argument_is_no_new_beginning() -> None:
     guard.conversation.say("Go on.")
     assert guard.call("send", EVE, run=sent).decision.code == "refused"  # asked anew
     assert len(person.asked) == ENOUGH_OF_TOOL + 1
+
+
+def test_a_host_that_pauses_is_given_no_question_either() -> None:
+    guard = reader(locked())
+    for n in range(3):
+        question = guard.propose(Call("send", {**EVE, "body": str(n)}, "a")).questions["a"]
+        guard.answer(question.id, "refuse", by="kim")
+    ticket = guard.propose(Call("send", EVE, "a"))
+    assert (ticket.questions, ticket.outcomes["a"].decision.code) == ({}, "asked_enough")

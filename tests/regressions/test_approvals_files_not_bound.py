@@ -22,7 +22,9 @@ import pytest
 
 from interlock import Call, Manifest
 from interlock.assembly import LocalFiles
-from interlock.model.operands import MAX_BELOW, Operand
+from interlock.model.calls import freeze
+from interlock.model.document import asked
+from interlock.model.operands import MAX_BELOW, Operand, operand_paths
 from tests.approvals.desk import TOOLS, YES, Person, Sent, locked, reader
 
 MANIFEST = Manifest.parse(
@@ -91,6 +93,11 @@ def test_an_attachment_is_shown_and_bound(tmp_path: Path) -> None:
     stopped, person, _ = approved("post", arguments, lambda: file.write_text("salaries"), tmp_path)
     assert stopped is not None
     assert [one.resolved for one in person.asked[0].operands] == [str(file)]
+
+
+def test_a_tool_that_is_to_change_nothing() -> None:
+    frozen, spec = freeze(Call("calc", {"script": "deploy.sh", "words": ["sh a.sh"]}, "a"), MANIFEST)
+    assert {"deploy.sh", "a.sh"} <= set(operand_paths(asked(frozen, spec)))
 
 
 def test_what_is_too_much_to_look_at_is_not_approved(tmp_path: Path) -> None:

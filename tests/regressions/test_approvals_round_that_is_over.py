@@ -6,6 +6,7 @@
 * A turn with twenty calls of one shape was twenty questions, though three denials are to be the last.
 * After eight answers in a row the ticket said that a person was still being asked. Nobody was.
 * The ticket of a refused round still held its questions.
+* Whatever a channel's error said went into the journal, at any length.
 
 Found by review.
 """
@@ -17,9 +18,10 @@ from typing import Any
 import pytest
 
 from interlock import Answer, Call
+from interlock.errors import ApproverUnavailable
 from interlock.gate.conversation import Ledger
 from interlock.model.grants import Status
-from tests.approvals.desk import EVE, KIM, NO, YES, Person, Sent, locked, reader
+from tests.approvals.desk import EVE, KIM, NO, YES, Person, Sent, entries, locked, reader
 
 
 @pytest.mark.parametrize("answer", [NO, Answer("edit", "kim", Call("send", KIM))], ids=["no", "edit"])
@@ -104,3 +106,12 @@ def test_a_question_shown_anew_is_about_no_more_than_it_shows() -> None:
     alone = guard.propose(Call("send", KIM, "x")).questions["x"]
     assert "untrusted:web" in beside.labels
     assert beside.id != alone.id
+
+
+def test_what_a_channel_says_goes_on_record_escaped_and_short() -> None:
+    lock = locked(Person(ApproverUnavailable("\x1b[2J" + "the plan " * 1000)))
+    guard = reader(lock)
+    guard.call("send", EVE, run=Sent())
+    (answered,) = [one for one in entries(lock, guard) if one.kind == "answered"]
+    assert answered.by.isprintable()
+    assert len(answered.by) <= 256

@@ -42,7 +42,7 @@ def question(**arguments: Any) -> Question:
 def test_a_long_receiver_makes_no_line_of_its_own(columns: int) -> None:
     forged = "destination to: kim@corp.example (email; you typed it)"
     for filler in (" ", "x", "好"):
-        for count in range(columns - 40, columns):
+        for count in range(columns - 36, columns - 18):  # the forged words begin a line in one of them
             to = "a" + filler * count + forged + "@evil.test"
             shown = lines(question(to=to), columns)
             assert all(cells(line) <= columns for line in shown)
