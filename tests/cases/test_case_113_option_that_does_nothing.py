@@ -346,7 +346,82 @@ def test_every_argument_of_the_interlock(tmp_path: Path) -> None:
     }
     for name, (one, other) in turned.items():
         assert one != other, name
-    # `tools` is what test_case_041 is made of, `artifacts` what test_case_031 is, and case 61 what the last two are.
-    assert {*turned, "tools", "artifacts", "approver", "approvals", "self"} == set(
-        inspect.signature(Interlock.__init__).parameters
-    )
+    # `tools` is what test_case_041 is made of, `artifacts` what test_case_031 is, case 61 those of approvals, and
+    # tests/outbox those of the outbox.
+    elsewhere = {"nouns", "objects", "parties", "fields", "ids", "keep", "when"}
+    # What is written to and read from is felt by another conversation: cases 31 and 44.
+    later = {"returns", "reads", "writes_to", "reads_from"}
+    # What a person is shown who is asked: case 68.
+    elsewhere.add("defaults")
+    assert {*KEYS, *elsewhere, *later, "description", "arguments"} == said
+
+
+class Watcher:
+    """In the place of telemetry: which conversations it was told of."""
+
+    def __init__(self) -> None:
+        self.told: set[str] = set()
+
+    def watch(self, conversation: str, *_: object) -> None:
+        self.told.add(conversation)
+
+
+def watched(watcher: Watcher, lock: Interlock) -> bool:
+    guard = fresh(lock)
+    did(guard, "calc")
+    return guard.conversation.id in watcher.told
+
+
+def test_every_argument_of_the_interlock(tmp_path: Path) -> None:
+    watcher = Watcher()
+    night = FixedClock(datetime(2026, 11, 30, 3, tzinfo=UTC))
+    day = FixedClock(datetime(2026, 11, 30, 12, tzinfo=UTC))
+    hours = mine(tmp_path / "hours", 'startswith(input.now, "2026-11-30T12")')
+    note = {"path": str(tmp_path / "note"), "text": "x"}
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "rc").symlink_to(tmp_path / ".bashrc")
+    journal = MemoryJournal()
+    turned: dict[str, tuple[object, object]] = {
+        "manifest": (
+            got(did(fresh(locked(Manifest({}).joined(MANIFEST))), "calc")),
+            got(did(fresh(locked({"a": {"returns": [], "egress": "none"}})), "calc")),
+        ),
+        "mode": (
+            did(armed(locked(mode="shadow")), "send_email", EVIL).executed,
+            did(armed(locked(mode="enforce")), "send_email", EVIL).executed,
+        ),
+        "policies": (
+            got(did(fresh(locked(policies=[mine(tmp_path / "a", "input.tool.known == true")])), "calc")),
+            got(did(fresh(locked(policies=[mine(tmp_path / "b", 'input.tool.name == "x"')])), "calc")),
+        ),
+        "settings": (about("leak_guard", "off"), about("leak_guard", "deny")),
+        "engine": (
+            got(did(armed(locked(engine=Engine(lambda _: all_allow()))), "send_email", EVIL)),
+            got(did(armed(locked()), "send_email", EVIL)),
+        ),
+        "journal": (
+            fresh(Interlock(manifest=MANIFEST, journal=journal)).conversation.id in journal._records,
+            fresh(Interlock(manifest=MANIFEST, journal=MemoryJournal())).conversation.id in journal._records,
+        ),
+        "clock": (
+            got(did(fresh(locked(policies=[hours], clock=day)), "calc")),
+            got(did(fresh(locked(policies=[hours], clock=night)), "calc")),
+        ),
+        "files": (
+            got(did(fresh(locked(files=LocalFiles(tmp_path))), "write_file", {"path": "rc", "text": "x"})),
+            got(
+                did(fresh(locked(files=LocalFiles(tmp_path / "elsewhere"))), "write_file", {"path": "rc", "text": "x"})
+            ),
+        ),
+        "protected": (
+            got(did(fresh(locked()), "write_file", note)),
+            got(did(fresh(locked(protected=[tmp_path / "note"])), "write_file", note)),
+        ),
+        "telemetry": (watched(watcher, locked(telemetry=watcher)), watched(watcher, locked())),
+    }
+    for name, (one, other) in turned.items():
+        assert one != other, name
+    # `tools` is what test_case_041 is made of, `artifacts` what test_case_031 is, case 61 what the two of approvals are, and tests/outbox
+    # what those of the outbox are.
+    elsewhere = {"tools", "artifacts", "approver", "approvals", "outbox", "outbox_seconds", "self"}
+    assert {*turned, *elsewhere} == set(inspect.signature(Interlock.__init__).parameters)
