@@ -73,6 +73,8 @@ class Record:
             self.failure = error
             raise
         self.calls.written(entries, expected, state)
+        if any(isinstance(entry, Ruling) for entry in entries):
+            self._fresh = frozenset()  # decided by this round; what it looks up afterwards (remedies) is no repetition
         for entry in entries:
             # What an entry brings, whether or not it was there before: a rate, and no inventory.
             for one in getattr(entry, "labels", ()):

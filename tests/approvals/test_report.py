@@ -21,18 +21,19 @@ from tests.approvals.desk import EVE, KIM, NO, YES, Person, Sent, ToldClock, ent
 
 
 def story(journal: Any = None) -> tuple[Any, Any]:
-    """A conversation with a yes after 2 s, a no after 6 s, an edit after 4 s, nobody's answer, and calls in peace."""
+    """A conversation with a yes after 2 s, a no after 6 s, an edit after 4 s, a yes to that after 3 s, nobody's answer,
+    and calls in peace."""
     clock = ToldClock()
-    edit = Answer("edit", "kim", Call("calc", {}))
-    person = Person(YES, NO, edit, None)
-    waits = iter((2, 6, 4, 30))
+    edit = Answer("edit", "kim", Call("send", {**KIM, "body": "less"}))
+    person = Person(YES, NO, edit, YES, None)
+    waits = iter((2, 6, 4, 3, 30))
     person.meanwhile = lambda _: clock.jump(seconds=next(waits))
     lock = locked(person, journal, clock)
     guard = reader(lock)
     sent = Sent()
     for number, arguments in enumerate((EVE, KIM, {**EVE, "bcc": "x@y.example"}, {**KIM, "bcc": "x@y.example"})):
         guard.call("send", {**arguments, "body": str(number)}, run=sent)
-    assert (len(sent.calls), len(person.asked)) == (2, 4)
+    assert (len(sent.calls), len(person.asked)) == (2, 5)
     return lock, guard
 
 
@@ -41,11 +42,11 @@ def test_what_is_counted() -> None:
     report.add(entries(*story()))
     data = report.as_data()
     # read_mail, four sends, and the call that was made instead of one of them
-    assert (data["calls"], data["questions"], data["asks per 100 calls"]) == (6, 4, 66.7)
-    assert (data["approved"], data["refused"], data["edited"], data["unanswered"]) == (1, 1, 1, 1)
-    assert (data["ran after a yes"], data["share approved"]) == (1, 0.333)
+    assert (data["calls"], data["questions"], data["asks per 100 calls"]) == (6, 5, 83.3)
+    assert (data["approved"], data["refused"], data["edited"], data["unanswered"]) == (2, 1, 1, 1)
+    assert (data["ran after a yes"], data["share approved"]) == (2, 0.5)
     assert data["a rubber stamp would have let run"] == 3
-    assert [round(each) for each in (data["seconds to answer"]["p50"], data["seconds to answer"]["p90"])] == [4, 6]
+    assert [round(each) for each in (data["seconds to answer"]["p50"], data["seconds to answer"]["p90"])] == [3, 6]
     assert data["tools"]["send"] == {**data["controls"]["leak_guard"]}
     assert set(data["controls"]) == {"leak_guard"}
 
@@ -108,9 +109,9 @@ def test_the_command_on_files_and_a_store(tmp_path: Path) -> None:
         other.call("read_mail", {}, run=lambda: "mail")
         other.call("send", EVE, run=Sent())
     found = json.loads(run(str(tmp_path / "one.jsonl"), str(tmp_path / "two.session"), "--json").stdout)
-    assert (found["conversations"], found["questions"], found["refused"]) == (2, 5, 2)
+    assert (found["conversations"], found["questions"], found["refused"]) == (2, 6, 2)
     text = run(str(tmp_path / "one.jsonl")).stdout
-    assert "4 questions, 66.7 per 100 calls; 1 call ran after a yes" in text
+    assert "5 questions, 83.3 per 100 calls; 2 calls ran after a yes" in text
     assert "a rubber stamp would also have let run: 3 calls" in text
 
     path = tmp_path / "private" / "store.db"
@@ -119,7 +120,7 @@ def test_the_command_on_files_and_a_store(tmp_path: Path) -> None:
     story(store)
     store.close()
     stored = json.loads(run("--store", str(path), "--namespace", "default", "--json").stdout)
-    assert (stored["conversations"], stored["questions"]) == (1, 4)
+    assert (stored["conversations"], stored["questions"]) == (1, 5)
     assert json.loads(run("--store", str(path), "--namespace", "other", "--json").stdout)["conversations"] == 0
 
     damaged = tmp_path / "one.jsonl"

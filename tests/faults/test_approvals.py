@@ -39,6 +39,9 @@ class Failing:
             raise self._error()
         return reply
 
+    def begun(self, effect: Effect) -> Any:
+        return self.answer(effect)
+
     def waits(self, effect: Effect) -> bool:
         return False
 

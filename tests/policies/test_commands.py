@@ -215,7 +215,7 @@ def test_explain_names_calls_controls_proofs_and_routes(starter: Path) -> None:
         "trifecta",
         "✗ input.call.grounded == true",
         "call.grounded is false",
-        "the person names the destination in their own words",
+        "another receiver, whom the person or the operator named: to is 'team@example.com'",
         "No approval can lift a denial.",
         "to: email 'eve@evil.example', origin untrusted",
     ):

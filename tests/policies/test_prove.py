@@ -175,6 +175,7 @@ def test_recorded_documents_give_the_same_decisions_again() -> None:
             guard.observe(ticket, call_id, ToolResult("…"))
     again = EmbeddedEngine(assemble(shipped_sources(), parse_settings({})))
     assert again.revision == recording.revision
-    assert len(recording.documents) == 5
+    # Five calls, and what was tried to find remedies for those that were refused.
+    assert len(recording.documents) > 5
     for document, answer in recording.documents:
         assert again.evaluate(document) == answer
