@@ -1,6 +1,6 @@
 """Settings of all tests: how many examples Hypothesis draws. Proves nothing by itself.
 
-``INTERLOCK_PROFILE`` is ``dev`` (50 examples), ``ci`` (300, the same ones each time), ``deep`` (20,000) or ``mutants``
+``INTERLOCK_PROFILE`` is ``dev`` (50 examples), ``ci`` (150, the same ones each time), ``deep`` (20,000) or ``mutants``
 (``ci`` without shrinking, for scripts/mutate.py, which only wants to know whether anything fails). Without it the
 profile is ``ci`` under ``INTERLOCK_CI`` and ``dev`` elsewhere.
 
@@ -23,7 +23,7 @@ from tests.servers import NO_OPA, Server, opa_program, server
 # Machines are shared and slow at times: a slow example is no failure, and a slow strategy shows in the total.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.differing_executors]}
 settings.register_profile("dev", max_examples=50, **_COMMON)
-settings.register_profile("ci", max_examples=300, derandomize=True, print_blob=True, **_COMMON)
+settings.register_profile("ci", max_examples=150, derandomize=True, print_blob=True, **_COMMON)
 settings.register_profile(
     "mutants", max_examples=300, derandomize=True, phases=[Phase.explicit, Phase.generate], **_COMMON
 )
