@@ -42,6 +42,7 @@ STORIES: dict[str, list[tuple[str, Any, str]]] = {
     "attack while calls are under way": [
         ("propose", FETCH, "allow"),
         ("propose", READ, "allow"),
+        ("inspect", None, ""),
         ("propose", TO_EVE, "deny"),
         ("observe", None, ""),
         ("observe", None, ""),
