@@ -10,6 +10,7 @@ import os
 import sqlite3
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -249,6 +250,21 @@ class _Cursor:
         self._connection.executemany(statement, values)
 
 
+def _with_log(connection: sqlite3.Connection, timeout: float) -> tuple[str]:
+    """Switch to a write-ahead log. SQLite does not wait here for another connection that does the same: it says at once
+    that the file is locked, whatever its time-out."""
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            found: tuple[str] = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(0.01)
+        else:
+            return found
+
+
 def connect(path: Path, synchronous: str = "FULL", timeout: float = 30.0) -> sqlite3.Connection:
     """A connection to a file that exists, with everything set that durability depends on.
 
@@ -258,7 +274,7 @@ def connect(path: Path, synchronous: str = "FULL", timeout: float = 30.0) -> sql
     uri = f"{path.as_uri()}?mode=rw"
     connection = sqlite3.connect(uri, timeout=timeout, isolation_level=None, check_same_thread=False, uri=True)
     try:
-        (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        (mode,) = _with_log(connection, timeout)
         if mode != "wal":
             raise sqlite3.OperationalError(f"the file system can't keep a write-ahead log (journal mode {mode})")
         connection.execute(f"PRAGMA synchronous={synchronous}")
