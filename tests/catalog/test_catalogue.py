@@ -133,7 +133,7 @@ def test_no_tool_of_the_catalogue_leaves_with_both_legs_unasked() -> None:
 
 PAGES = [("fetch", "fetch", {"url": "https://example.com/a"}), ("brave-search", "brave_web_search", {"query": "a"})]
 SECRETS = [
-    ("filesystem", "read_text_file", {"path": "/srv/work/plan.txt"}),
+    ("filesystem", "read_text_file", {"path": "/srv/plans/plan.txt"}),
     ("gmail", "read_email", {"messageId": "1"}),
     ("notion", "API-retrieve-a-page", {"page_id": "1"}),
     ("sqlite", "read_query", {"query": "select * from customers"}),

@@ -15,12 +15,14 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from interlock.errors import JournalUnavailable, Misconfigured
 from interlock.stores.sql import SCHEMA
-from interlock.stores.sqlite import SqliteStore
+from interlock.stores.sqlite import SqliteStore, _with_log
 from interlock.testing.stores import FILES, WEB, admitted, begun, check_chain, fresh, labels
 
 
@@ -174,3 +176,29 @@ def test_importing_interlock_loads_no_database() -> None:
     code = "import sys; from interlock.stores.sqlite import SqliteStore; print('alembic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_log_that_another_connection_is_making_is_waited_for(tmp_path: Path) -> None:
+    """SQLite answers at once there, without its time-out: two migrations at the same moment found the file locked."""
+    answers = [_locked(), _locked(), ("wal",)]
+
+    class Connection:
+        def execute(self, _text: str) -> Any:
+            answer = answers.pop(0)
+            if isinstance(answer, sqlite3.OperationalError):
+                raise answer
+            return SimpleNamespace(fetchone=lambda: answer)
+
+    assert _with_log(Connection(), 5.0) == ("wal",)  # type: ignore[arg-type]
+    answers[:] = [_locked()]
+    with pytest.raises(sqlite3.OperationalError):
+        _with_log(Connection(), 0.0)  # type: ignore[arg-type]
+    answers[:] = [_locked(sqlite3.SQLITE_READONLY), ("wal",)]
+    with pytest.raises(sqlite3.OperationalError):
+        _with_log(Connection(), 5.0)  # type: ignore[arg-type]
+
+
+def _locked(code: int = sqlite3.SQLITE_BUSY) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("database is locked")
+    error.sqlite_errorcode = code
+    return error
